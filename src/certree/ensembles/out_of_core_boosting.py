@@ -102,11 +102,13 @@ class RoundOptions:
     before : Trees or None
         Trees of the fitted model, to which rounds are added; None: rounds start from the first one.
     callbacks : sequence of callables
-        Called after each round with an `Iteration`.
+        Called after each round with an `Iteration`: the number of the round and its scores. One
+        that returns True ends the fit.
     limit : TimeLimit
         When the fit must end.
     order : TimeArguments or None
-        The arguments of `fit` about the order of the rows; None: rows have no times.
+        Name of the column of times, and gap between earlier and latest rows, that were passed to
+        `fit`; None: rows have no times.
     """
 
     before: Trees | None = None
@@ -128,12 +130,13 @@ def fit_boosting_out_of_core(
     model : BoostedTrees
         The model, whose fitted attributes are set.
     executor : Executor
-        Reads the rows. An `ExecutorWithValidation` also reads a validation set.
+        Reads the rows block by block, and runs functions where they are. An
+        `ExecutorWithValidation` also reads a validation set.
     make_validation_set : callable or None
-        Returns the encoded validation set that the user has passed in memory, and fitted
-        attributes, by name, by which the model later recognises its rows. It is called after the
-        model has classes and features; see `BoostedTrees._make_validation_set`. None: there is no
-        validation set in memory.
+        Takes no argument. Returns the encoded validation set that the user has passed in memory
+        (`Training`, or None), and a dictionary of fitted attributes by which the model later
+        recognises its rows. It is called after the model has classes and features; see
+        `BoostedTrees._make_validation_set`. None: there is no validation set in memory.
     options : RoundOptions
         Previous trees, callbacks, time limit, and times of rows.
 
@@ -189,11 +192,12 @@ def fit_boosting_out_of_core(
 
 
 def _collect_metadata(model: Any, executor: Executor, options: RoundOptions) -> FitMetadata:
-    """Collect classes, features and groups of all rows, and set them in a new fit.
+    """Make the first pass over all rows: collect classes, features, groups and numbers of rows.
 
-    A new fit also gets its seed and learning rate. model, executor, options: as in
-    `fit_boosting_out_of_core`. Raise ValueError if rounds are added to a fit with
-    other classes or features.
+    model: boosted trees. If no earlier trees are passed in `options`, classes and features are set
+    as its fitted attributes, and so are its seed and learning rate. Otherwise raise ValueError if
+    classes or features differ from those of the model. executor: reads the rows; options: earlier
+    trees (`before`), and the column of times (`order`). Return what was collected.
     """
     metadata = collect_metadata(model, executor).with_numbered_groups(executor)
     if options.before is None:
@@ -208,11 +212,12 @@ def _collect_metadata(model: Any, executor: Executor, options: RoundOptions) -> 
 def _set_keys(
     executor: Executor, metadata: FitMetadata, split: ValidationSplit | None, n: int
 ) -> None:
-    """Compute the random keys by which training rows, or their groups, are drawn, in all blocks.
+    """Replace the hashes in the field `keys` of all blocks by random keys, by which rows are drawn.
 
     A key is a hash of a row's values and of its number among equal rows, so that the draws of
-    rounds do not depend on the division into blocks. Warn of repeated rows unless there are groups.
-    executor: holds the blocks; split: which rows are validation rows, or None; n: number of
+    rounds do not depend on the division into blocks. If the metadata has groups, the rows of a
+    group share a key; else warn of repeated rows. executor: holds the blocks of training rows;
+    metadata: result of the first pass; split: which rows are validation rows, or None; n: number of
     training rows.
     """
     if metadata.rows.are_grouped:
@@ -304,9 +309,10 @@ def _assign_to_folds(
 ) -> FoldAssignment | None:
     """Assign the training rows to thirds for standard errors, and to earlier and latest rows.
 
-    split: which rows are validation rows, or None; order: the arguments of `fit` about times if the
-    latest rows choose the number of rounds, else None. Return None if neither is needed. model:
-    boosted trees; executor: reads the rows; metadata: result of the first pass.
+    model: boosted trees, whose parameter `standard_errors` asks for thirds; executor: reads the
+    rows; metadata: result of the first pass; split: which rows are validation rows, or None; order:
+    column of times and gap if the latest rows choose the number of rounds, else None. Return the
+    number of each row's fold, ``third + 3 * set``, or None if neither assignment is needed.
     """
     folds, about = None, (executor, metadata.encoder)
     if model.standard_errors:
@@ -324,10 +330,12 @@ def _choose_rounds(
 ) -> int:
     """Return the number of rounds that is best for the latest rows, after fits to the earlier ones.
 
-    Set `model.thresholds_` and the thresholds of the run `started.run`. n: number of training rows;
-    choose: whether the latest rows also choose the thresholds, which a new fit does. The other
-    parameters are those of `_boost`. Raise ValueError if a warm start would make fewer rounds than
-    the previous fit.
+    Set `model.thresholds_` and the thresholds of the run `started.run`: the numbers of random
+    thresholds per feature at which rounds may split. model: boosted trees; executor: holds the rows,
+    in blocks with folds; started: the run of the model before its first round, and the start of the
+    fit to the earlier rows; n: number of training rows; choose: whether the latest rows also choose
+    the thresholds, which a new fit does; options: has the time limit. Raise ValueError if a warm
+    start would make fewer rounds than the previous fit.
     """
     assert started.earlier is not None
     limit = options.limit.take_fraction(0.5) if model.standard_errors else options.limit
@@ -345,13 +353,12 @@ def _choose_rounds(
 def _sketch_rows(
     model: Any, executor: Executor, metadata: FitMetadata, split: ValidationSplit | None
 ) -> tuple[SketchedRows, Loss]:
-    """Draw the sample of rows on which bin edges depend, and make the loss of the fit.
+    """Draw the sample of training rows from which bin edges are computed, and make the loss.
 
-    With several targets, both store the order in which targets are added and hashed, which does not
-    depend on the order of the columns of y.
-
-    split: which rows are validation rows; None: none. model: boosted trees; executor: reads the
-    rows; metadata: result of the first pass.
+    With several targets, the `SketchedRows` and the loss that are returned both store the order in
+    which targets are added and hashed, which does not depend on the order of the columns of y.
+    model: boosted trees; executor: reads the rows; metadata: result of the first pass; split: which
+    rows are validation rows, or None.
     """
     loss, rows = model._make_loss(), metadata.rows
     largest = None
@@ -394,9 +401,9 @@ def _estimate_memory(
 
     `certree.out_of_core.memory_limit` adds them up; the sum is an upper bound.
 
-    has_validation_rows: whether the user has passed a validation set in memory. model: boosted
-    trees; metadata: numbers of rows, features and classes; executor: reads the rows; order: the
-    column of times and the gap that were passed to `fit`; None: rows have no times.
+    model: boosted trees; metadata: numbers of rows, features and classes; executor: reads the rows;
+    has_validation_rows: whether the user has passed a validation set in memory; order: the column
+    of times and the gap that were passed to `fit`; None: rows have no times.
     """
     n, p = metadata.rows.n, model._n_encoded
     K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._make_loss().n_outputs)
@@ -471,9 +478,10 @@ def _compute_starts(
 ) -> tuple[Float64, Float64]:
     """Compute the constant start scores, to which offsets are added, and those without offsets.
 
-    Both have shape (n_outputs,). With one output the second is the first, as it is not needed.
-    model: boosted trees; executor: holds blocks of the training rows; loss: the loss that rounds
-    minimize; sums: sums of targets over the training rows; n_targets: number of targets.
+    Start scores are the scores of all rows before the first round. Both arrays have shape
+    (n_outputs,). With one output, or without offsets, the second is the first. model: boosted
+    trees; executor: holds blocks of the training rows; loss: the loss that rounds minimize; sums:
+    sums of targets over the training rows; n_targets: number of targets.
     """
     rows = TrainingTargets(executor, sums, n_targets, model._has_offset)
     start = loss.find_start(rows)
@@ -541,11 +549,12 @@ def _stops_early(model: Any, metadata: FitMetadata) -> bool:
 def _split_validation_set(
     model: Any, executor: Executor, metadata: FitMetadata, order: TimeArguments | None
 ) -> tuple[ValidationSplit | None, FitMetadata]:
-    """Choose the validation set of early stopping; None if the training rows are scored.
+    """Choose the rows that early stopping holds out; None if `validation_fraction` is None.
 
-    Also return the metadata with the draw order of the features by the training rows. order: the
-    arguments of `fit` about times, by which the latest rows validate; None: random rows. model:
-    boosted trees; executor: reads the rows; metadata: result of the first pass.
+    Also return the metadata, in which the order in which features are drawn is computed anew from
+    the training rows alone. model: boosted trees; executor: reads the rows; metadata: result of the
+    first pass; order: column of times and gap, by which the latest rows validate; None: random rows
+    do.
     """
     if model.validation_fraction is None:
         return None, metadata
@@ -599,10 +608,11 @@ def _make_evaluation(
 ) -> DistributedEvaluation:
     """Make the object that scores rounds and decides when to stop.
 
-    model: boosted trees; executor: holds the rows; has_validation_set: whether there is a
-    validation set; stops: whether early stopping is on; callbacks: called after each round. If the
-    model is the mean of several runs, rounds are scored only if a score is used, because scoring
-    takes a pass over the rows.
+    Rounds are scored on the training rows and the validation set, if there is early stopping, a
+    validation set or a callback; and for the output with ``verbose > 0``, unless the model is the
+    mean of several runs. model: boosted trees; executor: holds the rows; has_validation_set:
+    whether there is a validation set; stops: whether early stopping is on; callbacks: called after
+    each round.
     """
     n_members, is_scored = model._count_members(), stops or has_validation_set or bool(callbacks)
     scored: Sequence[Any] = ()
@@ -644,7 +654,8 @@ def _boost(
     started : StartedRun
         The first run of the model, before its first round.
     n_rounds : int
-        Number of rounds; if the fit stops early the largest number.
+        Number of rounds after which the fit ends, those of the previous fit included; with early
+        stopping the largest number.
     evaluation : DistributedEvaluation
         Scores the rounds, and ends the fit by early stopping or a callback.
     options : RoundOptions
@@ -686,6 +697,8 @@ def _add_previous_rounds(
     model: Any, before: Trees, run: Rounds, evaluation: DistributedEvaluation
 ) -> Float64:
     """Set the scores of all rows to those by the trees of the previous fit, for a warm start.
+
+    The scores are stored with the rows, in the processes that hold them.
 
     Parameters
     ----------
@@ -730,10 +743,11 @@ def _add_previous_rounds(
 def _count_rounds(model: Any, n: int, stops: bool, options: RoundOptions) -> int | None:
     """Return the number of rounds of a fit to n rows, including those of the previous fit.
 
-    stops: whether early stopping is on; then return the largest number. Return None if the latest
-    rows of a large table choose the number. Raise InMemory if the fit needs cross-validation of a
-    small table or starts from a ridge regression. Raise ValueError if the model already has more
-    rounds.
+    model: boosted trees; stops: whether early stopping is on; then return the largest number;
+    options: previous trees, and column of times. Return None if the latest rows of a large table
+    choose the number. Raise `InMemory`, so that the caller fits in memory, if the fit needs
+    cross-validation of a small table or starts from a ridge regression. Raise ValueError if the
+    model already has more rounds.
     """
     if model._has_linear_start(n):
         raise InMemory
@@ -750,17 +764,19 @@ def _count_rounds(model: Any, n: int, stops: bool, options: RoundOptions) -> int
 def _is_chosen_by_latest_rows(model: Any, n: int, stops: bool, order: TimeArguments | None) -> bool:
     """Return whether the latest of n rows choose the number of rounds, and are not in memory.
 
-    model: boosted trees; stops: whether rounds stop early; order: the arguments of `fit` about
-    times, or None.
+    They do if rows have times, the parameters of the model do not set the number, and n > 30,000.
+    model: boosted trees; stops: whether rounds stop early; order: column of times and gap, or None.
     """
     is_chosen = order is not None and model._get_fixed_rounds(n, stops, has_times=True) is None
     return is_chosen and n > _IN_MEMORY
 
 
 def expect_out_of_core_parameters(model: Any, *, is_scored: bool) -> None:
-    """Raise ValueError if a parameter of the model needs rows in memory.
+    """Raise ValueError if rounds are scored by a scorer that needs all rows in memory.
 
-    is_scored: whether there is a validation set, or a callback, so that rounds are scored.
+    That is, unless the parameter `scoring` is "loss" or the name of a scorer. model: boosted trees;
+    is_scored: whether rounds are scored because of a validation set or a callback; early_stopping=
+    True scores them, too.
     """
     if model.early_stopping is True or is_scored:
         expect_named_scorer(model)

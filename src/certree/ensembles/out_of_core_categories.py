@@ -38,18 +38,18 @@ def add_category_statistics(
     Parameters
     ----------
     executor : Executor
-        Holds the blocks, whose rows have random keys and the indices of their categories. They are
-        replaced.
+        Holds the blocks, whose rows have random keys and the indices of their categories. Its
+        blocks are replaced by blocks with the further features.
     loss : Loss
         The loss that rounds minimize.
     bins : Bins
-        Bin edges of all rows, without codes.
+        Bin edges and categories of the features; the bin codes are in the blocks.
     start : ndarray of shape (n_outputs,), or None
         Constant start scores, to which offsets are added; None: rows have no offsets. With one
         output, categories are then compared by Newton steps at the start scores; see
         `Rounds.make_category_target`. Otherwise they are compared by targets.
     keeps_categories : bool
-        Whether blocks keep the indices of categories.
+        Whether the new blocks keep the indices of categories.
 
     Returns
     -------
@@ -76,9 +76,10 @@ def compute_category_statistics(
 ) -> CategoryStatistics:
     """Compute the statistics of the categories of given features from the rows of all blocks.
 
-    executor: holds the blocks, which do not change; loss: the loss that rounds minimize; bins: bin
-    edges; start: start scores, (n_outputs,), if rows have offsets, else None; features: indices of
-    features with more than 30 categories.
+    Statistics are mean targets of categories. executor: holds the blocks, which do not change;
+    loss: the loss that rounds minimize; bins: bin edges and categories of the features; start:
+    start scores, (n_outputs,), if rows have offsets, else None; features: indices of features with
+    more than 30 categories.
     """
     many = find_high_cardinality_features(bins)
     totals = _sum_by_category(executor, loss, bins, start)
@@ -88,10 +89,10 @@ def compute_category_statistics(
 def _make_statistics(
     bins: Bins, totals: CategoryTotals, positions: list[int]
 ) -> CategoryStatistics:
-    """Return the statistics of some of the features with more than 30 categories.
+    """Return the statistics (mean targets of categories) of some features with many categories.
 
-    bins: bins of the features; totals: sums of targets and weights by category; positions:
-    positions of the wanted features among all that have more than 30 categories.
+    bins: bins and categories of all features; totals: sums of targets and weights by category, for
+    all features with more than 30 categories; positions: positions of the wanted ones among these.
     """
     many = find_high_cardinality_features(bins)
     categories = tuple(list_categories(bins, j) for j in many)
@@ -104,7 +105,9 @@ def _sum_by_category(
     """Sum targets and weights by category, for all features with more than 30 categories.
 
     executor: holds the blocks, with indices of categories; loss: the loss that rounds minimize;
-    bins: bin edges; start: start scores, (n_outputs,), if rows have offsets, else None.
+    bins: bin edges and categories of the features; start: start scores, (n_outputs,), if rows have
+    offsets, else None. With a start and one output, the targets are Newton steps at the start
+    scores (minus gradient over Hessian).
     """
     scale = None
     if loss.n_outputs > 1:
@@ -126,8 +129,10 @@ def _call_on_categories(
 ) -> Any:
     """Return ``f(rows, *arguments)``, where rows has the categories and targets of a block's rows.
 
-    rows: a `CategoryRows`; loss: the loss; start, scale: start scores, and scale of the loss, if
-    targets are Newton steps (minus gradient over Hessian at the start scores), else None.
+    rows: a `CategoryRows` (targets, weights, indices of categories and keys), made from `block`;
+    loss: the loss that rounds minimize; start, scale: start scores, (n_outputs,), and scale of the
+    loss (such as Huber's limit), if targets are Newton steps (minus gradient over Hessian at the
+    start scores), else None.
     """
     target = _make_target(block, loss, start, scale)
     return f(CategoryRows(target, np.asarray(block.categories), np.asarray(block.keys)), *arguments)
@@ -138,8 +143,10 @@ def _make_target(
 ) -> CategoryTarget:
     """Return the targets and weights of a block's rows, from which category statistics are computed.
 
-    loss: the loss; start, scale: start scores, and scale of the loss, if targets are Newton steps
-    (minus gradient over Hessian at the start scores), else None. See `Rounds.make_category_target`.
+    loss: the loss that rounds minimize; start, scale: start scores, (n_outputs,), and scale of the
+    loss (such as Huber's limit), if targets are Newton steps (minus gradient over Hessian at the
+    start scores, for rows with offsets), else None: targets are those of the loss, such as class
+    codes. See `Rounds.make_category_target`.
     """
     y = loss.encode_targets(np.asarray(block.y))
     if start is None or block.offset is None:
@@ -151,9 +158,10 @@ def _make_target(
 def _compute_loss_scale(executor: Executor, loss: Loss, start: Float64) -> float:
     """Compute the scale of a loss with `Loss.has_scale` over the rows of all blocks.
 
-    It is the mean of `Loss.compute_scale_terms`; for Huber's loss the quantile `loss.quantile`,
-    interpolated linearly. start: constant start scores, (1,), to which offsets are added. executor:
-    holds the blocks.
+    The scale is a number on which the gradients of the loss depend, such as Huber's limit. It is
+    the mean of `Loss.compute_scale_terms` (infinity if a term is not finite); for Huber's loss the
+    quantile `loss.quantile`, interpolated linearly. start: constant start scores, (1,), to which
+    offsets are added. executor: holds the blocks.
     """
     blocks = executor.reduce(_find_largest_term, loss, start)
     n, largest = sum(n_rows for n_rows, _ in blocks), max(term for _, term in blocks)
@@ -176,7 +184,8 @@ def _list_scale_terms(block: RowBlock, loss: Loss, start: Float64) -> Float64:
     """Compute a number for each row of a block, (n,), from which the scale of the loss follows.
 
     The scale is the mean of these numbers over all rows, or a quantile of them; see
-    `Loss.compute_scale_terms`. start: constant scores, (n_outputs,), at which they are computed.
+    `Loss.compute_scale_terms`. start: constant scores, (n_outputs,), at which they are computed,
+    with the offsets of the rows added.
     """
     scores = make_constant_scores(start, block.n, block.offset)
     return loss.compute_scale_terms(np.asarray(block.y), scores)
@@ -211,9 +220,10 @@ def _with_statistics(
 ) -> tuple[RowBlock, int]:
     """Return a block with statistics of categories as further binned features, and 0.
 
-    statistics: statistics of some features, or None; positions: positions of these features among
-    those of `RowBlock.categories`; keeps_categories: whether the block keeps the indices of
-    categories.
+    `Executor.replace_blocks` calls it, which adds up the second values; nothing is summed here.
+    block: rows with random keys and indices of categories; statistics: mean targets of categories
+    in some features, or None: none are added; positions: positions of these features among those
+    of `RowBlock.categories`; keeps_categories: whether the block keeps the indices of categories.
     """
     categories = np.asarray(block.categories)[positions]
     if not keeps_categories:

@@ -64,7 +64,7 @@ def assign_to_thirds(
     Returns
     -------
     FoldAssignment
-        Number of the third, 0, 1 or 2, of each row.
+        Number of the third, 0, 1 or 2, of each training row.
 
     Raises
     ------
@@ -87,24 +87,27 @@ def assign_to_periods(
     thirds: FoldAssignment | None,
     seed: int,
 ) -> FoldAssignment:
-    """Assign the training rows to the earlier rows, the gap and the latest fifth.
+    """Assign the training rows by time: to the earlier rows, the gap, and the latest fifth.
 
     Parameters
     ----------
     executor : Executor
         Reads the rows. Its blocks are replaced by blocks of type `RowsToAssign`.
-    encoder, seed
-        As in `assign_to_thirds`.
+    encoder : object
+        Copy of the model, which converts features and targets of rows to numbers.
     order : TimeArguments
-        The arguments of `fit` about times.
+        Name of the column of times, and size of the gap (rows that are left out between earlier and
+        latest ones: their number, or the time that they span).
     thirds : FoldAssignment or None
         Result of `assign_to_thirds` for the same seed, which is kept in the folds; None: no thirds.
+    seed : int
+        Seed of the assignment.
 
     Returns
     -------
     FoldAssignment
-        Fold of each row, ``third + 3 * set``: its third (0 without thirds), and its set `LATEST`,
-        `EARLIER` or `GAP`.
+        Number of the fold of each row, ``third + 3 * set``: its third (0 without thirds), and its
+        set, 0 for the latest rows, 1 for the earlier ones, 2 for the gap.
 
     Raises
     ------
@@ -127,7 +130,7 @@ class FoldExecutor(ExecutorWrapper):
     Parameters
     ----------
     executor : Executor
-        Holds all rows, in blocks with the field `fold`.
+        Holds all rows, in blocks with the field `fold`, the number of each row's fold.
     folds : tuple of int
         Numbers of the folds.
     """
@@ -140,7 +143,7 @@ class FoldExecutor(ExecutorWrapper):
 def _call_on_folds(block: RowBlock, folds: tuple[int, ...], f: Any, *arguments: Any) -> Any:
     """Return ``f(rows, *arguments)``, where rows is a block of those training rows that are in folds.
 
-    block: rows with the field `fold`; folds: numbers of the folds.
+    block: rows with the field `fold`, the number of each row's fold; folds: numbers of the folds.
     """
     return f(block.select_training_rows(np.isin(block.fold, folds)), *arguments)
 
@@ -184,13 +187,13 @@ def prepare_fold_fits(
     model : BoostedTrees
         The model that is fitted.
     executor : Executor
-        Holds the rows, in blocks with the field `fold`.
+        Holds the rows, in blocks with the field `fold`, the number of each row's fold.
     loss : Loss
         The loss that rounds minimize.
     grower : BinnedGrower
         Grows trees on the binned rows, without statistics of categories.
     statistics : CategoryStatistics or None
-        Statistics of categories over all rows; the same features get statistics over the folds.
+        Mean targets of categories over all rows; the same features get them over the folds' rows.
     n_targets : int
         Number of targets.
     folds : sequence of tuple of int
@@ -220,9 +223,10 @@ def prepare_fold_fits(
 def order_rows(
     rank: Rank, fit: FoldFit, others: tuple[int, ...] | None = None
 ) -> tuple[Indices, int]:
-    """Return the indices of the rows of a rank, those of a fit first, and the number of the latter.
+    """Return the indices of rows of a process, those of a fit first, and the number of the latter.
 
-    others: numbers of the folds whose rows follow; None: all other rows do.
+    rank: the rows of the process, with the number of each row's fold; fit: names the folds whose
+    rows come first; others: numbers of the folds whose rows follow; None: all other rows do.
     """
     fold = np.asarray(rank.rows.fold)
     is_own = np.isin(fold, fit.folds)
@@ -231,28 +235,33 @@ def order_rows(
 
 
 def make_fold_run(rank: Rank, fit: FoldFit, order: Indices, n_own: int) -> Rounds:
-    """Return a run on some rows of a rank, before its first round and without start scores.
+    """Return a run on some rows of a process, before its first round and without start scores.
 
-    Call it while the storage of the rank holds the arrays of the C++ core.
+    Call it in the context ``rank.rows.storage.hold_core_arrays()``.
 
     Parameters
     ----------
     rank : Rank
-        The rank, whose state are the runs of the model.
+        Rows and state of the process; the state is a list of the runs of the model.
     fit : FoldFit
-        Start of the rounds.
+        Grower and category statistics of the run.
     order : ndarray of intp, shape (m,)
         Indices of the rows: those that grow trees, and then those that get scores only.
     n_own : int
         Number of rows that grow trees.
+
+    Returns
+    -------
+    Rounds
+        A run with copies of the m rows; the caller sets its field `scores`.
     """
     rows, model_run, storage = rank.rows, rank.state[0], rank.rows.storage
 
     def take(values: NDArray[Any], n: int = len(order)) -> NDArray[Any]:
-        """Copy the first n rows of an array in the order `order`, to the storage of the rows.
+        """Copy the entries of the first n rows of `order`, to memory or to the files of the rows.
 
-        values: array whose last axis is that of the rows. Return an array whose last axis has n
-        entries.
+        `order`, indices of rows, is a variable of the enclosing function. values: array whose last
+        axis is that of the rows; n: by default all. Return an array whose last axis has n entries.
         """
         taken = storage.allocate((*values.shape[:-1], n), values.dtype)
         for into, column in zip(np.atleast_2d(taken), np.atleast_2d(values), strict=True):
@@ -278,9 +287,11 @@ def make_fold_run(rank: Rank, fit: FoldFit, order: Indices, n_own: int) -> Round
 
 
 def _take_codes(rank: Rank, fit: FoldFit, order: Indices, keys: NDArray[np.uint64]) -> UInt8:
-    """Return the bin codes of some rows of a rank, (p + n_columns, m).
+    """Return the bin codes of some rows of a process, (p + n_columns, m).
 
-    order: indices of the rows, (m,), those of the fit first; keys: keys of the rows of the fit.
+    They are the codes of the p features, and of n_columns statistics of categories (mean targets),
+    which are features as well. rank: rows of the process; fit: has the statistics; order: indices
+    of the rows, (m,), those of the fit first; keys: random keys of the rows of the fit.
     """
     rows, statistics = rank.rows, fit.statistics
     n_columns = 0 if statistics is None else statistics.n_columns
@@ -301,16 +312,18 @@ def _take_codes(rank: Rank, fit: FoldFit, order: Indices, keys: NDArray[np.uint6
 def start_round_selection(
     rank: Rank, fit: FoldFit, schedules: Sequence[tuple[int | None, ...]], rate_factor: int
 ) -> None:
-    """Put runs on the earlier rows of a rank, with the latest rows as their validation set.
+    """Make runs on the earlier rows of a process, with the latest rows as their validation set.
 
     Parameters
     ----------
     rank : Rank
-        The rank, whose state are the runs of the model. It keeps the new runs as `selection`.
+        Rows and state of the process; the state is a list of the runs of the model. The new runs
+        are stored in its attribute `selection`, one for each schedule.
     fit : FoldFit
         Start of the rounds on the earlier rows.
     schedules : sequence of tuple
-        Numbers of thresholds that the rounds of each run draw in turn; see `Rounds.thresholds`.
+        For each run the numbers of random thresholds per feature at which its rounds may split,
+        used in turn; None: all thresholds.
     rate_factor : int
         Factor of the learning rate.
     """
@@ -333,9 +346,9 @@ def start_round_selection(
 def advance_selection(rank: Rank, racing: Sequence[int], first: int, last: int) -> list[float]:
     """Make rounds of the runs of `start_round_selection`, and return their validation losses.
 
-    rank: rows of one worker; racing: indices of the runs that continue; first, last: index of the
-    first round, and of the round after the last one. The losses are those of all ranks after the
-    last round.
+    rank: rows of one process, and its runs; racing: indices of the runs that continue, of which
+    each gets the rounds first, ..., last - 1. Return a float for each of them: the weighted sum of
+    the losses of the latest rows of all processes after these rounds. The new trees are dropped.
     """
     runs: list[Rounds] = [rank.selection[k] for k in racing]
     with rank.rows.storage.hold_core_arrays():
@@ -350,18 +363,21 @@ def advance_selection(rank: Rank, racing: Sequence[int], first: int, last: int) 
 
 
 def end_round_selection(rank: Rank) -> None:
-    """Free the runs of `start_round_selection`."""
+    """Drop the runs that `start_round_selection` has stored in `rank`, to free their memory."""
     rank.selection = []
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundSelection:
-    """Chooses the number of rounds by the latest rows on the ranks of a fit.
+    """Runs on the earlier rows of a distributed fit, whose loss on the latest rows is compared.
+
+    `choose_rounds` calls the methods to choose the number of rounds. The rows are in the processes
+    of the executor (ranks); the runs that the methods take and return stand for the runs there.
 
     Parameters
     ----------
     executor : Executor
-        Has the ranks, on which `start_rounds` has been called.
+        Calls functions in the processes that hold rows; `start_rounds` has been called there.
     fit : FoldFit
         Start of the rounds on the earlier rows.
     run : Rounds
@@ -375,19 +391,21 @@ class RoundSelection:
     def start_runs(
         self, schedules: Sequence[tuple[int | None, ...]], rate_factor: int
     ) -> list[list[Rounds]]:
-        """Start a run for each schedule of thresholds, and return the candidates of `choose_rounds`.
+        """Start a run for each schedule of thresholds; return the runs, each in a list of its own.
 
-        schedules, rate_factor: as in `start_round_selection`. The runs that are returned have no
-        rows; their seeds are the numbers of the runs on the ranks.
+        The lists are the candidates of `choose_rounds`. A run that is returned has no rows, and
+        stands for the run in the processes that hold rows, whose number is its seed. schedules: for
+        each run the numbers of random thresholds per feature at which its rounds may split, used in
+        turn; None: all thresholds. rate_factor: factor of the learning rate.
         """
         self.executor.run_on_ranks(start_round_selection, self.fit, schedules, rate_factor)
         return [[self.run.copy_without_trees(seed=k)] for k in range(len(schedules))]
 
     def advance(self, runs: list[Rounds], first: int, last: int) -> None:
-        """Make rounds of some of the runs, and append their validation losses.
+        """Make rounds first, ..., last - 1 of some runs, and append their losses to `Rounds.losses`.
 
-        runs: some that `start_runs` has returned; first, last: index of the first round, and of the
-        round after the last one.
+        The loss is the weighted sum over the latest rows after the last round. runs: some of those
+        that `start_runs` has returned; their rounds are made in the processes that hold rows.
         """
         racing = [run.seed for run in runs]
         losses = self.executor.run_on_ranks(advance_selection, racing, first, last)

@@ -105,14 +105,15 @@ def read_forest_samples(
     scratch : Scratch
         Folder in which the bin codes are stored.
     time : TimeArguments or None
-        The arguments of `fit` about times, by which blocks of time are drawn; None: no times.
+        Name of the column of times, and gap, that were passed to `fit`. Rows are then divided into
+        ten blocks of consecutive times, and a tree draws whole blocks. None: rows have no times.
     continues : bool
         Whether trees are added to those of the fitted model, which must have had the same rows.
 
     Returns
     -------
     samples : ForestSamples
-        The rows of positive weight, sorted by content.
+        The rows of positive weight, sorted by content, so that the order of the table has no effect.
     input_rows : InputRows
         Targets and weights in input order, for out-of-bag scores; empty without `oob_score`.
 
@@ -167,12 +168,14 @@ def _rank_categories(
     ranked: tuple[int, ...],
     categories: Int32,
 ) -> ForestSamples:
-    """Replace the categories of q features with very many by ranks, in the bin codes of the rows.
+    """Replace categories by ranks in the bin codes of features that have more than 30 categories.
 
     A rank is the position of a category in the order of mean targets. model: the forest; samples:
     its rows; features: bin codes of these rows, which are overwritten; ranked: indices of the q
-    features; categories: index of each row's category among those of the feature, (q, n).
-    `ForestSamples.rank_categories` does the same in memory.
+    features, ascending; categories: for each of them in this order, the index of each row's
+    category among those of the feature, (q, n). Return the samples with the ranks in their
+    features, or unchanged if no feature gets ranks. `ForestSamples.rank_categories` does the same
+    in memory.
     """
     if not ranked:
         return samples
@@ -191,8 +194,9 @@ def _sketch_rows(
 ) -> SketchedRows:
     """Read all rows once, and draw the sample from which bin edges are computed.
 
-    executor: reads the rows; metadata: result of the first pass; weight_scaling: converts weights
-    to integers, or None. The result has the order in which several targets enter sums and hashes.
+    executor: reads the rows; metadata: result of the first pass; weight_scaling: function that
+    converts weights to integers, or None: rows have no weights. The `SketchedRows` also has the
+    order in which several targets enter sums and hashes, which the columns of y do not affect.
     """
     rows = metadata.rows
     largest = rows.largest_targets if rows.n_targets > 1 else None
@@ -207,7 +211,7 @@ def _estimate_memory(model: Any, metadata: FitMetadata, *, has_times: bool) -> M
     `certree.out_of_core.memory_limit` adds them up; the sum is an upper bound.
 
     model: the forest; metadata: numbers of rows, features and classes of the first pass; has_times:
-    whether blocks of time are drawn.
+    whether rows have times, so that trees draw blocks of consecutive times.
     """
     n, p, q = metadata.rows.n, model._n_encoded, metadata.rows.n_targets
     n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
@@ -253,8 +257,8 @@ def _estimate_out_of_bag_bytes(
 ) -> float:
     """Return an upper bound of the memory of leaves and predictions of out-of-bag rows, in bytes.
 
-    n_values: number of predicted values of a row. model: the forest; n, p: numbers of rows and
-    encoded features; n_outputs: number of numbers in a leaf.
+    model: the forest; n, p: numbers of rows and encoded features; n_outputs: number of numbers in a
+    leaf; n_values: number of predicted values of a row, such as all classes of all targets.
     """
     n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
     # Masks of out-of-bag rows; leaves in some of the trees, and of the rows that are compared.
@@ -279,10 +283,12 @@ def _sort_rows(
 ) -> tuple[Indices, int, Int32 | None]:
     """Sort the rows of all blocks by their content, and store the position of each row in its block.
 
-    executor: holds the blocks, whose field `keys` has hashes, which are replaced by positions; n:
-    number of rows; time_block: number of each row's block of time, (n,), or None. Return, for the
-    rows in the order of the blocks: the indices that sort them, (n,), a hash of all rows, and the
-    group of each sorted row, (n,), or None; see `sort_by_content`.
+    executor: holds the blocks, whose field `keys` has hashes, which are replaced by positions in
+    the sorted order; n: number of rows; time_block: if rows have times, the number of the block of
+    consecutive times to which each row belongs, (n,); these blocks are then its groups. Return the
+    indices that sort the rows of all blocks, (n,); a hash of all rows; and the group of each sorted
+    row, (n,) int32, or None without groups and times; see `sort_by_content`. Raise ValueError if
+    the blocks have not n rows. Warn if many rows repeat others, unless there are groups.
     """
     digests = dict(executor.reduce(list_digests))
     blocks = sorted(executor.reduce(list_hashes), key=itemgetter(0))
@@ -318,11 +324,12 @@ def _gather_sorted_rows(
     *,
     has_weights: bool,
 ) -> GatheredRows:
-    """Return the rows of all blocks in sorted order; their codes are mapped to a file.
+    """Copy the rows of all blocks to one table in sorted order; bin codes are mapped to a file.
 
-    model: the forest; executor: has blocks with positions, see `_sort_rows`; scratch: folder of
-    temporary files; sizes: numbers of rows, features, targets, and features of which blocks keep the
-    indices of categories; has_weights: whether rows have weights.
+    model: the forest; executor: has blocks with the positions of their rows in the sorted order,
+    see `_sort_rows`; scratch: folder of temporary files; sizes: numbers of rows, features, targets,
+    and features of which blocks keep the indices of categories; has_weights: whether rows have
+    weights. The `GatheredRows` has bin codes, targets, weights and categories of the rows.
     """
     n, p, n_targets, n_ranked = sizes
     rows = GatheredRows(
@@ -371,9 +378,10 @@ def _read_input_rows(
 def list_hashes(
     block: RowBlock,
 ) -> list[tuple[int, UInt64, Float64 | None, NDArray[np.intp] | None]]:
-    """Return the number of a block, and hashes, weights and groups of its rows, (n,) each.
+    """Return one tuple in a list: the number of a block, and hashes, weights and groups of its rows.
 
-    Weights and groups may be None. The list of one tuple lets `Executor.reduce` concatenate.
+    The last three are arrays (n,); weights and groups are None if rows have none. `Executor.reduce`
+    concatenates the lists of all blocks.
     """
     weight = None if block.weight is None else np.array(block.weight)
     group = None if block.group is None else np.array(block.group)
@@ -383,10 +391,12 @@ def list_hashes(
 def set_positions(
     block: RowBlock, digests: Mapping[int, int], positions: UInt64
 ) -> tuple[RowBlock, int]:
-    """Store in a block the positions of its rows in sorted order, in the field `keys`.
+    """Return a copy of a block with positions in place of the hashes in its field `keys`, and 0.
 
-    digests: checksum of each block when it was first read, by its number; positions: (n,). Return
-    the new block, and 0. Raise ValueError if the block was recomputed from other rows.
+    `Executor.replace_blocks` calls it, which adds up the second values; nothing is summed here.
+    digests: checksum of each block when it was first read, by its number; positions: position of
+    each row of the block in the sorted order of all rows, (n,). Raise ValueError if the block was
+    recomputed from other rows.
     """
     expect_same_rows(block, digests)
     return replace(block, keys=positions), 0
@@ -395,8 +405,9 @@ def set_positions(
 def list_input_rows(chunk: Chunk, encoder: Any) -> list[tuple[Any, ...]]:
     """Return the rows of positive weight of a chunk, as a list of one entry.
 
-    The entry has the number of all rows of the chunk; and positions, targets and weights of the
-    rows of positive weight. encoder: the model, which checks and converts the targets.
+    The entry is a tuple: the number of all rows of the chunk; and, for its m rows of positive
+    weight, their positions in the chunk, targets and weights, (m,) each, or (m, q) for q targets.
+    Weights are 1 if there are none. encoder: the model, which checks and converts the targets.
     """
     n = len(chunk.y)
     rows = select_positive_rows(encoder, replace(chunk, X=np.arange(n)[:, None]))

@@ -43,7 +43,8 @@ class BinnedFeatures:
     edges : Bins
         The bin edges of the features, without codes.
     ranked : RankedCategories or None
-        Ranks that have replaced very many categories in `codes` and `edges`.
+        Ranks (positions in the order of mean targets) that have replaced the categories of features
+        with very many in `codes` and `edges`; None: there are no such features.
     """
 
     codes: UInt8
@@ -82,8 +83,8 @@ class BinnedFeatures:
 
         No leaves are computed yet. trees: trees that were grown on these bins; row_sampling: how their
         bags were drawn (number of draws, seed, with or without replacement); n_threads: number of
-        threads that find leaves; select: returns which of the rows that are out of a bag count as
-        such, None: all.
+        threads that find leaves; select: takes the mask of the rows out of a tree's bag, (n,) bool,
+        and returns the mask of those that count as such; None: all count.
         """
         n = len(self.codes)
         is_out = np.empty((len(trees), -(-n // 8)), dtype=np.uint8)
@@ -127,9 +128,9 @@ class BinnedOutOfBagLeaves:
         """Out-of-bag leaves of the first k = min(n, 8192) rows, (T, k).
 
         An entry is ``~v`` = -1 - v if the row counts as out of the bag of the tree (see `is_out`),
-        with the index v of its leaf among the nodes of all T trees; else 0. Their losses decide how
-        leaves are filled: from in-bag or all rows, and how much they are shrunk
-        (`N_COMPARED_ROWS`).
+        with the index v of its leaf among the nodes of all T trees; else 0. The losses of these
+        rows decide from which rows leaf values are computed, such as in-bag or all rows, and how
+        much they are shrunk.
         """
         return self.find_leaves(0, min(len(self.codes), N_COMPARED_ROWS))
 
@@ -166,9 +167,10 @@ class BinnedOutOfBagLeaves:
     ) -> tuple[Int32, Int64, Int32]:
         """Find the out-of-bag leaves of trees begin .. end - 1, each tree in a thread of the pool.
 
-        Return for t = end - begin trees with m nodes the left child of each node, (m,), the root of
-        each tree, (t,), and the out-of-bag leaves, (t, n), as `iterate_blocks` yields them. Trees,
-        bin codes and bags are those of the object.
+        begin, end: indices among the T trees of the object. Return for t = end - begin trees with m
+        nodes the left child of each node, (m,), the root of each tree, (t,), and the out-of-bag
+        leaves, (t, n): ``~v`` = -1 - v for a row with leaf v that counts as out of the bag, else 0.
+        All three number the nodes of the block from 0.
         """
         first, last = np.append(self.trees.root, self.trees.n_nodes)[[begin, end]]
         leaf = np.zeros((end - begin, len(self.codes)), dtype=np.int32)

@@ -95,9 +95,9 @@ def fit_third(rank: Rank, number: int, third: FoldFit, n_members: int, n_rounds:
     rank : Rank
         Rows of this process, whose `state` has the boosting runs of the model.
     number : int
-        Number of the third: 0, 1 or 2.
+        Number of the third: 0, 1 or 2. Call the function for 0, 1 and 2 in this order.
     third : FoldFit
-        Start of the rounds.
+        Start of the rounds: folds of the third, grower, category statistics and start scores.
     n_members : int
         Number of runs (sequences of rounds) that are averaged; run k has the seed of the model plus k.
     n_rounds : int
@@ -125,21 +125,24 @@ def score_model(
     Parameters
     ----------
     rank : Rank
-        Rows of the process. Its `model_scores` and `deviations` are set.
+        Rows of the process, for which `fit_third` has been called for each third. Its
+        `model_scores` and `deviations` are set.
     code_trees : Trees
-        Trees of the model with bin codes, whose values (m, 2 * n_outputs) are followed by
-        deviations.
+        Trees of the model with bin codes as thresholds. The values of their m nodes, (m, 2 *
+        n_outputs), are first those of the model, and then their standard deviations over the
+        prunings of the tree (subtrees with the same root).
     start : ndarray of shape (n_outputs,)
         Constant start scores of the model.
     categories : dict of int to ndarray of int32
-        Category codes of the features in which trees have categories in place of bin codes, in the
-        order of `JoinedRows.categories`.
+        For each feature of `JoinedRows.categories`, by its index and in its order: the category
+        code that each of the row's indices stands for. Trees have these codes in place of bin codes.
 
     Returns
     -------
     ndarray of float64, shape (2 * n_outputs + 1,)
-        Largest sum of deviations for each output, largest absolute difference between two of the
-        scores that are compared, and largest weight.
+        For each output the largest sum of deviations of a row's leaves; for each output the largest
+        absolute difference between two of the scores that are compared on a row (of the model, and
+        of the two fits to thirds without the row); and the largest weight.
     """
     rows, n_outputs = rank.rows, len(start)
     both = rows.storage.allocate((2 * n_outputs, rows.n), np.float64)
@@ -165,7 +168,8 @@ def score_model(
 def sum_squares(rank: Rank, largest: Float64) -> NDArray[np.object_]:
     """Sum squared deviations, squared differences of scores, and weights over a process's rows.
 
-    Sums are exact, so that they do not depend on how rows are distributed.
+    The differences are those between the scores of the model and of the two fits to thirds without
+    the row, pair by pair. Sums are exact, so that they do not depend on how rows are distributed.
 
     Parameters
     ----------
@@ -201,8 +205,9 @@ def _iterate_compared(rank: Rank) -> Any:
     """Yield, for blocks of b rows, the differences of scores between models, and the rows' weights.
 
     On each row, the two fits to thirds without the row, and the model, are compared pair by pair.
-    rank: rows of one process. Yield the slice of the block, differences (3, n_outputs, b), and
-    weights (b,).
+    rank: training rows of one process, for which `fit_third` and `score_model` have stored scores.
+    Yield the slice of the block, the differences of the three pairs, (3, n_outputs, b), and the
+    weights, (b,).
     """
     rows = rank.rows
     for block in iterate_row_blocks(rows.n, _NUMBERS_PER_ROW * len(rank.deviations)):

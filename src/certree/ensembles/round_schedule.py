@@ -49,10 +49,11 @@ class RoundPlan:
     max_leaf_nodes : int
         Largest number of leaves of a tree.
     thresholds : tuple of {"drawn", "all", "in turn"}
-        Thresholds among which folds choose if they choose the number of rounds; see
-        `list_thresholds`. The first one is the default.
+        At which thresholds trees may split: "drawn": at `n_thresholds` random ones of each feature;
+        "all": at all; "in turn": rounds alternate between both. Folds choose among the entries if
+        they choose the number of rounds; otherwise the first one is used.
     n_thresholds : int
-        Number of thresholds of a feature that a tree draws.
+        Number of random thresholds of a feature that a tree draws.
     """
 
     n_folds: int
@@ -64,9 +65,10 @@ class RoundPlan:
     n_thresholds: int
 
     def list_thresholds(self) -> list[tuple[int | None, ...]]:
-        """List the choices in `thresholds` as tuples of numbers of thresholds.
+        """Return the entries of the field `thresholds` as a list of tuples of numbers.
 
-        Rounds draw the numbers of a tuple in turn; None stands for all thresholds.
+        Successive rounds use the numbers of a tuple in turn: so many random thresholds per feature,
+        or all if the number is None. "drawn" is (n_thresholds,), "all" (None,), and "in turn" both.
         """
         drawn = self.n_thresholds
         numbers = {"drawn": (drawn,), "all": (None,), "in turn": (drawn, None)}
@@ -88,8 +90,8 @@ class RoundSchedule:
     Parameters
     ----------
     n_members, best_factor : int
-        Number of fits that are averaged with quality "best", and how many times as many rounds they
-        may have.
+        Number of fits that are averaged with quality "best", and the factor of their largest number
+        of rounds.
     fast_rounds : int
         Number of rounds with quality "fast": as many as LightGBM's default makes in the same CPU
         time.
@@ -108,7 +110,9 @@ class RoundSchedule:
     max_leaf_nodes : tuple of int
         Largest number of leaves of a tree.
     thresholds : tuple of tuples of {"drawn", "all", "in turn"}
-        Thresholds among which folds choose, the default first.
+        At which thresholds trees may split: choices of the folds, the default first. "drawn": at
+        random ones, one for each 500 rows and at least 6 of each feature; "all": at all; "in turn":
+        rounds alternate between both.
     """
 
     n_members: int
@@ -147,7 +151,8 @@ class RoundSchedule:
     def count_fast_rounds(self, n_outputs: int) -> int:
         """Return the number of rounds with quality "fast", at the learning rate 0.1.
 
-        n_outputs: number of scores of a row, such as classes.
+        It is the field `fast_rounds` for at most 3 outputs; with more it grows in proportion, to at
+        most four times as many. n_outputs: number of scores of a row, such as classes.
         """
         factor = min(max(n_outputs / _FAST_OUTPUTS, 1), _MAX_FAST_FACTOR)
         return round(self.fast_rounds * factor)
@@ -164,7 +169,7 @@ class RoundSchedule:
 def count_stopped_rounds(quality: str) -> int:
     """Return the largest number of rounds with early stopping, at the learning rate 0.1.
 
-    quality: "fast", "default" or "best"; "best" may have more rounds.
+    It is 1600 for quality "fast" and "default", and three times as many for "best".
     """
     return _MAX_STOPPED_ROUNDS * (_BEST_STOPPED_FACTOR if quality == "best" else 1)
 

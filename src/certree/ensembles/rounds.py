@@ -168,9 +168,10 @@ class Rounds:
         return self.grower.bins
 
     def trees(self) -> Trees:
-        """Return all trees so far, in the features of the table.
+        """Return all trees so far, whose splits are on the features of the table.
 
-        Splits on category statistics are replaced by splits on sets of categories.
+        Splits on category statistics (mean targets of categories, which are features of the grower)
+        are replaced by splits on sets of categories.
         """
         statistics = self.statistics
         trees = Trees.joined(self.tree_batches, self.bins.n_features, len(self.scores))
@@ -194,10 +195,11 @@ class Rounds:
     def make_fold_run(self, fold: Fold, rate_factor: int = 1) -> Rounds:
         """Make a run before its first round on the training and validation rows of a fold.
 
-        Bins are those of this run; start scores are computed anew, and category statistics are
-        missing, as `with_statistics` adds them. fold: indices, among the rows of this run, of the
-        training rows (`train`) and of the validation rows (`validation`), which follow them in the
-        new run; rate_factor: factor of the learning rate.
+        Bins are those of this run; start scores are computed anew from the training rows. Category
+        statistics (mean targets of categories as features) are missing: call `with_statistics` to
+        add them. fold: indices, among the rows of this run, of the training rows (`train`) and of
+        the validation rows (`validation`), which follow them in the new run; rate_factor: factor of
+        the learning rate.
         """
         rate = rate_factor * self.settings.learning_rate
         rows = np.concatenate([fold.train, fold.validation])
@@ -223,8 +225,9 @@ class Rounds:
     def with_statistics(self) -> Rounds:
         """Return a copy of the run before its first round with category statistics as features.
 
-        The statistics are added to the features of the grower. Return the run itself if no feature
-        has more than 30 categories.
+        The statistics, mean targets of the categories of features with more than 30, are computed
+        from the training rows and added to the features of the grower. Return the run itself if
+        there is no such feature.
         """
         if self.high_cardinality is None:
             return self
@@ -259,7 +262,7 @@ class Rounds:
         """Return a copy of a run before its first round with a validation set added.
 
         rows: the validation set, which follows the training rows and is not binned; start: constant
-        start scores without offsets, (n_outputs,).
+        start scores, (n_outputs,), to which the offsets of the rows are added.
         """
         weight = None
         if self.weight is not None or rows.weight is not None:
@@ -292,7 +295,7 @@ class Rounds:
         """Return the weighted sum of the losses of the validation rows at their current scores.
 
         Targets are those of `y`, and the loss that of `settings`. The sum is 0 without a validation
-        set. links: links to the other ranks, whose rows count too, or None.
+        set. links: connections to the other processes, whose rows count too; None: there are none.
         """
         n = len(self.keys)
         weight = np.ones(self.y.shape[-1] - n) if self.weight is None else self.weight[n:]
@@ -303,9 +306,9 @@ class Rounds:
         """Return the data of the run in the form that `run_rounds` of the C++ core takes.
 
         It is a tuple: bin codes, column data of the bins, targets, weights, keys, numbers of
-        thresholds, seed, scores, feature values of the validation set, gradients of a custom loss,
-        for rankings (query, cutoffs), else None, and the scores again if they are written to, else
-        None.
+        thresholds, seed, scores, feature values of the validation set (with 0 rows if it is
+        binned), gradients of a custom loss or None, for rankings (query, cutoffs), else None, and
+        the scores again if they are written to, else None.
         """
         n_thresholds = resolve_threshold_counts(self.thresholds)
         y = np.atleast_2d(self.y)
@@ -327,9 +330,10 @@ def make_newton_target(
 ) -> CategoryTarget:
     """Return the Newton steps of rows as targets, with the weights times the Hessians as weights.
 
-    loss: a loss of one output; y: targets, (n,); scores: (1, n); weight: (n,), or None for equal
-    weights; scale: number of all rows on which the gradients of some losses depend, such as Huber's
-    limit; None: it is computed from these rows.
+    The Newton step of a row is minus gradient over Hessian of the loss. loss: a loss of one output;
+    y: targets, (n,); scores: scores of the rows at which steps are computed, (1, n); weight: (n,),
+    or None for equal weights; scale: a number on which the gradients of some losses depend, such as
+    Huber's limit; None: it is computed from these rows.
     """
     gradient, hessian = loss.compute_gradients(y, scores, scale)
     factors = hessian[0] if weight is None else hessian[0] * weight
@@ -354,7 +358,8 @@ def add_gain_importances(
     before : ndarray of shape (p,)
         Importances of earlier trees; zeros if there are none. The array is not changed.
     outputs : slice or list of int
-        Order in which the squared differences of outputs are added.
+        Order in which the squared differences of outputs are added; by default from the first to
+        the last.
     """
     inner, value = np.flatnonzero(trees.left != LEAF), trees.value[:, outputs]
     # Nodes are added one by one, so that the sum is the same for rounds of one fit or of two.
@@ -420,8 +425,9 @@ def _run_core(
 
     runs: runs that have made `first` rounds; watch: how the C++ core scores rounds and stops early;
     links: connections to other processes that hold rows, or None. Return the scores of the rounds,
-    (n_rounds, 2). See `advance`, which calls it for one round at a time if the loss is a
-    `CustomLoss`, as gradients are computed once, before the first round.
+    (n_rounds, 2): negated mean losses of the training rows and of the validation set of the first
+    run; no rows if `watch` is not set. See `advance`, which calls it for one round at a time if the
+    loss is a `CustomLoss`, as gradients are computed once, before the first round.
     """
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, monotonic_signs, groups, n_threads = runs[0].grower.gradient_options
@@ -463,9 +469,9 @@ def _share_gaps(links: Links, lower: Float64, upper: Float64) -> tuple[Float64, 
     """Intersect k intervals over all processes that hold rows; return lower and upper ends, (k,) each.
 
     An interval is the gap between two values of a date feature in which a threshold may be placed.
-    lower, upper: ends of the gaps in the rows of this process, (k,) each; links: connections to the
-    other processes. The results are the largest lower ends and the smallest upper ends, the same in
-    all processes.
+    links: connections to the other processes; lower, upper: for each of k thresholds the ends of its
+    gap in the rows of this process, (k,) each. The results are the largest lower and the smallest
+    upper end over all processes, the same in each.
     """
     largest = np.int64(2**63 - 1)
     words = np.concatenate([lower, -upper]).view(np.int64)
@@ -480,8 +486,8 @@ def _share_gaps(links: Links, lower: Float64, upper: Float64) -> tuple[Float64, 
 def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:
     """Return how many of p features rounds may split on, (len(fractions),), int32.
 
-    fractions: `Settings.feature_fractions`, of which a float is a fraction of p and an int a
-    number. Results are in 1 .. p.
+    fractions: the field `Settings.feature_fractions`: a float is a fraction of p, and an int a
+    number of features. Results are in 1 .. p.
     """
     numbers = [min(one, p) if isinstance(one, int) else max(1, round(one * p)) for one in fractions]
     return np.array(numbers, dtype=np.int32)

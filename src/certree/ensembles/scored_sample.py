@@ -24,12 +24,14 @@ _LARGEST_KEY = np.iinfo(np.uint64).max
 class KeySample(NamedTuple):
     """The smallest random keys of the rows of each class, which define a random sample of rows.
 
+    The key of a row is a random number; rows with keys up to the largest one here are in the sample.
+
     Attributes
     ----------
     keys : ndarray of uint64, shape (m,)
-        Keys, mixed with the seed of the fit.
+        Keys of the m rows of the sample, mixed with the seed of the fit.
     classes : ndarray of intp, shape (m,)
-        The class of each row that has such a key.
+        The class of each of these rows.
     """
 
     keys: UInt64
@@ -80,7 +82,13 @@ def draw_smallest_keys(
     seed : int
         Seed of the fit.
     n_sampled : ndarray of int64, shape (K,)
-        Number of keys of each class.
+        Wanted number of keys of each of K classes.
+
+    Returns
+    -------
+    KeySample
+        The mixed keys and the classes of the rows that have them, sorted by class and key. It has
+        fewer keys of a class that has fewer rows.
     """
     sample = KeySample(np.zeros(0, np.uint64), np.zeros(0, np.intp))
     limits = np.full(len(n_sampled), _LARGEST_KEY)
@@ -94,10 +102,10 @@ def draw_smallest_keys(
 
 
 def merge_samples(samples: Iterable[KeySample], n_sampled: Int64) -> KeySample:
-    """Merge samples of several blocks of rows to one sample.
+    """Merge samples of several blocks of rows to one sample, sorted by class and key.
 
     samples: smallest random keys of the rows of each block, and the classes of these rows;
-    n_sampled: number of rows to keep of each class, (K,), those with the smallest keys.
+    n_sampled: number of rows to keep of each of K classes, (K,), those with the smallest keys.
     """
     keys, classes = (np.concatenate(one) for one in zip(*samples, strict=True))
     order = np.lexsort((keys, classes))
@@ -126,9 +134,9 @@ def find_sampled_rows(
     """Return the indices of the rows that a scorer gets, whose keys do not exceed a limit.
 
     keys, classes: random key and class of each row, (n,); seed: seed of the fit, with which keys
-    are mixed; limits: the limit of each class, (K,), see `compute_key_limits`. Return indices,
-    (m,), ascending. Rows of one group have the same key, so a scorer gets whole groups, and may get
-    a few more rows.
+    are mixed before the comparison; limits: for each class the largest mixed key of the sample,
+    (K,), see `compute_key_limits`. Return indices, (m,), ascending. Rows of one group have the same
+    key, so a scorer gets whole groups, and may get a few more rows than were wanted.
     """
     found = [np.zeros(0, np.intp)]
     for rows in _iterate_blocks(len(keys)):

@@ -195,6 +195,12 @@ def scale_standard_errors(deviation: Float64, size: Float64, difference: Float64
         Root mean square, over the training rows, of the sum of the deviations of a row's leaves.
     difference : ndarray of shape (n_outputs,)
         Root mean square of the differences between the models that are compared.
+
+    Returns
+    -------
+    StandardErrors
+        The deviations, with the scale ``sqrt(3) / 2 * difference / size``. If `size` is 0, the
+        scale is 0, and all rows have the standard error ``sqrt(3) / 2 * difference``.
     """
     spread = sqrt(3) / 2 * difference
     scale = np.divide(spread, size, out=np.zeros(len(size)), where=size > 0)
@@ -215,9 +221,9 @@ def _root_mean_square(values: Float64, weight: Float64 | None) -> float:
 
 
 def compute_root_mean_square(largest: float, squares: float, weight: float) -> float:
-    """Compute a weighted root mean square from sums that do not overflow.
+    """Compute a weighted root mean square, ``largest * sqrt(squares / weight)``; 0 if largest is 0.
 
     largest: the largest absolute value; squares: sum of weight times squared value, where values are
-    divided by the largest; weight: sum of the weights.
+    divided by the largest, so that the sum does not overflow; weight: sum of the weights.
     """
     return largest * sqrt(squares / weight) if largest > 0 else 0.0

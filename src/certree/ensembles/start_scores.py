@@ -36,7 +36,7 @@ class TargetSums:
         Exact sums of weights and targets, as integer multiples of 2^-1126. For class targets, the
         total weight of each class under the key (number of the target, class code). For numeric
         targets, the total weight under "weight", and the sum of weight times target under the
-        number of the target.
+        number of the target. If rows have no weights, total weights are plain numbers of rows.
     largest_weight : float or None
         Largest weight of a row; None: rows have no weights.
     """
@@ -80,8 +80,9 @@ def sum_block(block: RowBlock, has_classes: bool) -> TargetSums:
 class TrainingTargets:
     """Targets of the training rows in blocks, with weights and offsets.
 
-    Methods compute what start scores follow from; the order and the blocks of the rows do not
-    change a bit of it.
+    The methods compute means, quantiles and class weights, from which start scores (the scores of
+    all rows before the first round) are computed. The results have the same bits whatever the order
+    and the blocks of the rows.
 
     Parameters
     ----------
@@ -92,11 +93,11 @@ class TrainingTargets:
     n_targets : int
         Number of targets.
     has_offset : bool
-        Whether the offsets of rows count.
+        Whether the methods use the offsets of rows; False: they are taken as 0.
     target : int
-        Number of the target that the methods read.
+        Number of the target that the methods read, from 0.
     outputs : slice
-        The outputs whose offsets the methods read.
+        The outputs whose offsets the methods read; by default all.
     """
 
     executor: Executor | LocalBlocks
@@ -128,10 +129,12 @@ class TrainingTargets:
         return cls(LocalBlocks([block], 1), sums, n_targets, offset is not None)
 
     def select(self, component: int, n_outputs: int) -> Self:
-        """Return the targets of one of several losses.
+        """Return a copy whose methods read the target and the offsets of one of several losses.
 
-        component: number of the loss, which is that of its target if there are several targets;
-        n_outputs: number of its outputs, which is 1 if losses before it have offsets.
+        component: number of the loss. With several targets it is also the number of its target; one
+        target is shared by all losses. n_outputs: number of outputs of the loss. The first of them
+        is taken to be number `component`, so the losses before it must have one output each if
+        there are offsets.
         """
         target = component if self.n_targets > 1 else 0
         return replace(self, target=target, outputs=slice(component, component + n_outputs))
@@ -142,21 +145,25 @@ class TrainingTargets:
         return self.sums.to_float(self.sums.totals["weight"])
 
     def get_class_weights(self, n_classes: int) -> tuple[Float64, float]:
-        """Return the weight of the rows of each class, (n_classes,), and of all rows."""
+        """Return the total weight of the rows of each class, (n_classes,), and of all rows.
+
+        The classes are those of the target number `target`, a field; n_classes: their number.
+        """
         counts = [self.sums.totals[self.target, k] for k in range(n_classes)]
         weights = np.array([self.sums.to_float(count) for count in counts])
         return weights, self.sums.to_float(sum(counts))
 
     def compute_mean(self) -> float:
-        """Compute the weighted mean of numeric targets."""
+        """Compute the weighted mean of the numeric target number `target`, a field of this object."""
         return round_sum(self.sums.totals[self.target]) / self.total_weight
 
     def sum_terms(self, f: Callable[..., Float64], *arguments: Any) -> NDArray[np.object_]:
-        """Sum weighted functions of target and offset over all rows exactly.
+        """Sum m functions of target and offset, times the weights, over all rows exactly.
 
-        f: ``f(*arguments, target, offset)`` gets targets (n,) and offsets (n_outputs, n), which are 0
-        if rows have none, and returns an array (m, n); workers of a cluster call it. Return m
-        integers in units of 2^-1126 (see `exact_sum`).
+        f: ``f(*arguments, target, offset)`` is called for the n rows of each block, by workers of a
+        cluster. It gets targets (n,) and offsets (n_outputs, n), or zeros (1, n) if there are none,
+        and returns the m functions of each row, (m, n). Return m integers in units of 2^-1126 (see
+        `exact_sum`).
         """
         sums: NDArray[np.object_] = self.executor.reduce(
             _sum_terms_of_block, f, arguments, self.target, self.outputs, self.has_offset
@@ -164,9 +171,10 @@ class TrainingTargets:
         return sums
 
     def compute_means(self, f: Callable[..., Float64], *arguments: Any) -> Float64:
-        """Compute weighted means of functions of numeric target and offset, (m,).
+        """Compute the weighted means over all rows of m functions of numeric target and offset, (m,).
 
-        f, arguments: as in `sum_terms`.
+        f: ``f(*arguments, target, offset)`` gets the targets (n,) and offsets (n_outputs, n), or
+        zeros (1, n), of a block of rows, and returns the functions of each row, (m, n).
         """
         total = self.total_weight
         return np.array([round_sum(one) / total for one in self.sum_terms(f, *arguments)])
@@ -202,9 +210,12 @@ def _sum_terms_of_block(
     outputs: slice,
     has_offset: bool,
 ) -> NDArray[np.object_] | None:
-    """Compute `sum_exactly` of ``f(*arguments, target, offset)`` of a block; None: it has no rows.
+    """Sum ``f(*arguments, target, offset)`` times the weights over the training rows of a block.
 
-    target, outputs, has_offset: as in `TrainingTargets`.
+    f gets one target of the rows, (n,), and their offsets, (n_outputs, n), and returns an array (m,
+    n). Return m integers in units of 2^-1126 (see `sum_exactly`); None if the block has no rows.
+    target: number of the target; outputs: the outputs whose offsets are passed; has_offset: False:
+    zeros (1, n) are passed in place of offsets.
     """
     if not block.n:
         return None
@@ -215,10 +226,10 @@ def _sum_terms_of_block(
 
 
 def take_target(block: RowBlock, number: int, output: int | None = None) -> Float64:
-    """Return one of the targets of a block's training rows, (n,).
+    """Return one of the targets of a block's training rows, (n,), perhaps minus an offset.
 
-    number: number of the target; output: number of the output whose offsets are subtracted; None:
-    none are.
+    number: number of the target, from 0; output: number of the output whose offsets are subtracted
+    if the rows have offsets; None: none are subtracted.
     """
     target = np.asarray(np.atleast_2d(block.y)[number])
     if output is None or block.offset is None:

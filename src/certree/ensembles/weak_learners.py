@@ -142,8 +142,8 @@ class WeakTreeFitter:
     def _grow(self, weight: Float64) -> tuple[Tree, Int32, Float64]:
         """Grow a tree by the Gini index on the rows with these weights, (n,).
 
-        Return the tree of m nodes, the leaf of each row, (n,), and the weight of each class in each
-        node, (m, K), up to rounding. Class codes are those of `y`.
+        Return the tree of m nodes, the node number of the leaf of each row, (n,), and the weight of
+        each class in each node, (m, K), up to rounding. Class codes are those of `y`.
         """
         if self.n_classes > 2:
             forest = self.grower.grow_classes(self.y, self.n_classes, 1, sample_weight=weight)

@@ -132,10 +132,11 @@ def _sum_sample_weights(
 ) -> NodeStats | None:
     """Sum up the sample weights of the calibration rows by node and class, to choose a posterior.
 
-    The certificate does not use these sums: it counts every row, or group, once. sample_weight:
-    weight of each calibration row, (n,); in a group it is divided by the group's number of rows.
-    Return the sums in units of the mean weight of a row (or of a group); None if `sample_weight` is
-    None, so that numbers of rows serve.
+    The certificate does not use these sums: it counts every row, or group, once. rows: leaf and
+    class of each calibration row in a tree; sample_weight: weight of each of these rows, (n,); in a
+    group it is divided by the group's number of rows. Return the sums as `NodeStats`, whose unit of
+    weight is the mean weight of a row (or of a group); None if `sample_weight` is None, so that
+    numbers of rows serve.
     """
     if sample_weight is None:
         return None
@@ -590,7 +591,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         tree : Tree
             The tree that was grown on the training rows.
         leaf, y : ndarray of int32, shape (n,)
-            Leaf that each of all n rows reaches, and its class code.
+            Node number of the leaf that each of all n rows reaches, and class code of the row.
         weight : ndarray of float64, shape (n,), or None
             Weight of each row; None: 1.
         split : TrainCalibrationSplit
@@ -600,7 +601,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         -------
         rows : TreeCalibrationSet
             Leaf and class code of the calibration rows, and the weighted class counts of the
-            training rows in the m nodes, which are 0 if there are no training rows.
+            training rows in all nodes, which are 0 if there are no training rows.
         sample_weight : ndarray of float64, shape (n_calibration,), or None
             Weight of each calibration row; None: 1.
         """
@@ -677,11 +678,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         rows: TreeCalibrationSet,
         sample_weight: Float64 | None,
     ) -> ModelSelection:
-        """Return the calibration rows and the parameters of the votes that may predict.
+        """Collect the calibration rows and the parameters of the votes that may predict.
 
-        `select_model` computes bounds on the errors of these votes from them, and chooses one.
-
-        Also set `model_selection_` to the result, and `calibration_` to the calibration rows.
+        `select_model` takes the result, computes bounds on the errors of these votes, and chooses
+        one. Also set `model_selection_` to the result, and `calibration_` to the calibration rows.
 
         Parameters
         ----------
@@ -1028,13 +1028,11 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         return f"A tree of {leaves:,} leaves; its prunings have {mean:,.1f} leaves on average."
 
     def _describe_full_certificate(self) -> str:
-        """Return a sentence on the bounds on the error of a small tree and of the full vote.
+        """Return a sentence that compares the error bounds of a small tree and of the full vote.
 
-        It compares `certificate_` and `full_certificate_`. A pruning is the tree with some nodes
-        turned into leaves.
-
-        The full vote is that of all prunings of the grown tree. The sentence begins with a space.
-        Return "" if `max_leaf_nodes` is None, so that all prunings vote.
+        They are those of `certificate_` and `full_certificate_`. The full vote is that of all
+        prunings of the grown tree (the tree with some nodes turned into leaves). The sentence
+        begins with a space. Return "" if `max_leaf_nodes` is None, so that all prunings vote.
         """
         full, small = self.full_certificate_, self.certificate_
         if full is None:

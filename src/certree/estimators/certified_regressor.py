@@ -95,23 +95,23 @@ def collect_validation_errors(
     folds : list of Fold
         Indices of the training and validation rows of each fold, among n training rows.
     leaves : list of ndarray of int32, shape (n,)
-        Leaf of each row in the tree of each fold.
+        For each fold the node number of each row's leaf in the tree of the fold.
     leaf : ndarray of int32, shape (n,)
-        Leaf of each row in the tree of all training rows, which has m nodes.
+        Node number of each row's leaf in the tree of all training rows, which has m nodes.
     rows : WeightedTarget
         Targets and weights of the n rows, and the mean weight.
     predicted : list of ndarray of float64
         For each fold, the prediction of each node of its tree.
     node_map : ndarray of int32, shape (m,)
-        For each node of the tree of all training rows, the node of the predicting tree that
-        contains it.
+        For each node of the tree of all training rows, the number of the node of the predicting
+        tree that contains it.
 
     Returns
     -------
     ValidationErrorSums
         The largest error (0 if there is no fold), the smallest and the largest target, the mean row
-        weight, and a function that takes the limit of an error and sums the errors, divided by it,
-        by leaf of the predicting tree.
+        weight, and a function that takes the limit of an error (the largest one that counts) and
+        returns the sums of the errors, divided by the limit, by leaf of the predicting tree.
     """
     y = rows.y
     weights = np.ones(len(y)) if rows.weight is None else rows.weight
@@ -407,10 +407,12 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             ``collect_errors(predicted, node_map)`` returns the absolute errors of the validation
             rows of all folds, with a function that sums them by node of the predicting tree.
             `predicted`: for each fold, the prediction of each node of its tree; `node_map`: for
-            each node of `tree`, the node of the predicting tree that contains it, (m,).
+            each node of `tree`, the number of the node of the predicting tree that contains it,
+            (m,).
         get_calibration : callable
-            Takes no arguments. Returns four values: the train/calibration split; then the leaf in
-            `tree`, the target and the weight of each calibration row. The weight is not used.
+            Takes no arguments. Returns four values: the train/calibration split; then the node
+            number of the leaf in `tree`, the target and the weight of each calibration row. The
+            weight is not used.
         """
         posterior: Callable[..., NodeWeights] = partial(
             posteriors.compute_posterior, self._get_candidates()
@@ -454,7 +456,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     def _estimate_scale(self, errors: ValidationErrorSums) -> tuple[float, Float64]:
         """Estimate the limit of an error, and the mean absolute error in each node of `tree_`.
 
-        A pruning is the tree with some nodes turned into leaves.
+        Errors above the limit count as the limit in the certificate. A pruning is the tree with
+        some nodes turned into leaves.
 
         Parameters
         ----------
