@@ -1439,7 +1439,7 @@ def test_members_other_than_distinct_arrays_are_refused(saved):
     rewrite(saved, without=["tree.left"])
     with zipfile.ZipFile(saved, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("tree.chain.npy", encode_npy(np.ones(3, dtype=np.int32)))
-    expect_refusal(saved, "two arrays called 'tree.chain'")
+    expect_refusal(saved, "got two called 'tree.chain'")
 
 
 def test_encrypted_arrays_are_refused(saved):
