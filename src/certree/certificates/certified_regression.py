@@ -254,8 +254,8 @@ class CertifiedRegressorMixin:
         """Return the attribute ``conformity_scores_``, the sorted scores of the calibration rows.
 
         Raises NotFittedError before ``fit``, and ValueError if the rows of the fit came in groups, or
-        rows in time order may depend on each other. `Scores` holds them by region of the tree; there is a single region if intervals are not
-        covered leaf by leaf.
+        rows in time order may depend on each other. `Scores` holds them by region of the tree; there
+        is a single region if intervals are not covered leaf by leaf.
         """
         check_is_fitted(self)
         if self.certificate_.grouped:

@@ -972,9 +972,9 @@ class BoostedTrees(StagedTrees):
     def _get_initial_factors(self) -> Float64:
         """Return the factor of the initial trees in each run of the model, (n_members,).
 
-        Initial trees precede the first round, see `_make_initial_trees`. A single run uses the
-        factor 1. With quality "best", several runs are averaged, and use 0 and 2 in turn, whose
-        mean is 1.
+        Initial trees precede the first round, and follow a ridge regression; there may be none. A
+        single run uses the factor 1. With quality "best", several runs are averaged, and use 0 and
+        2 in turn, whose mean is 1.
         """
         n = self._count_members()
         return np.array([1.0 if n == 1 else 2.0 * (member % 2) for member in range(n)])

@@ -404,7 +404,7 @@ class DistributedEvaluation(Evaluation):
     def _predict(self, runs: Sequence[Rounds]) -> Float64:
         """Return the argument of the functions in `scored`, after the last round; `runs` is ignored.
 
-        See `compute_scores`.
+        It is the negated mean losses, (1,) or (2,), or raw predictions, as `compute_scores` states.
         """
         del runs
         return self.compute_scores()
