@@ -338,8 +338,9 @@ class OutOfCoreTrees:
         """Convert a grown tree to one that takes encoded rows, and mark splits without missing values.
 
         At a split where no training row lacks the value, new rows that lack it will go to both
-        children (`Tree.missing_both`). grown: a result of `grow_whole`. Ranks of categories are
-        replaced by sets of category codes.
+        children (`Tree.missing_both`). Splits on ranks of categories, the places in the order of
+        their mean targets, become splits on sets of category codes. grown: a result of `grow_whole`,
+        which is not changed.
         """
         samples: Any = grown.rows
         tree = learn_missing_from_codes(grown.tree, samples.edges, samples.table)

@@ -212,8 +212,8 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         ------
         ValueError
             If the grower is no `Grid`, or its depth no multiple of the number of features; if
-            features are categorical, or there are not two classes or more than one target; or if X
-            and y are not the rows of the fit.
+            features are categorical, or there are not two classes or more than one target; if X
+            and y are not the rows of the fit; or if delta is out of range.
         """
         check_is_fitted(self)
         self._expect_one_target("a certificate")

@@ -187,6 +187,9 @@ def _draw_bars(
 def _describe_most_important(name: str, importance: float, is_fraction: bool) -> str:
     """Return the title of the figure, such as "age is most important: 40 % of the total".
 
+    If `is_fraction` is False it is like "Permuting age lowers the score by 0.12". If no importance
+    is positive, it says so.
+
     Parameters
     ----------
     name : str
@@ -194,12 +197,8 @@ def _describe_most_important(name: str, importance: float, is_fraction: bool) ->
     importance : float
         Its importance.
     is_fraction : bool
-        Whether the importance is a fraction of the impurity reduction; else it is the decrease of a
-        score.
-
-    Returns
-    -------
-    str
+        Whether the importance is a fraction of a total, the impurity reduction or, of naive Bayes,
+        the mutual information; else it is the decrease of a score.
     """
     if not importance > 0:
         return "No feature has any importance"

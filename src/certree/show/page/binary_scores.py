@@ -73,9 +73,10 @@ class BinaryPredictions:
         Returns
         -------
         list of Score
-            The scores in this order, each with an interval and without a baseline. Recall is left
-            out if no row is of the positive class, precision if no row is predicted to be, and the
-            area unless there are rows of both classes.
+            The scores in this order, each with a 95 % interval and without the score of a constant
+            prediction (`baseline` is None). Recall is left out if no row is of the positive class,
+            precision if no row is predicted to be, and the area unless there are rows of both
+            classes.
         """
         positive, scores = shorten_label(str(self.positive)), []
         n_hits = float(np.sum(self.is_positive & self.is_predicted))

@@ -132,10 +132,12 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
     Returns
     -------
     dict
-        The result of `encode_tree`, whose docstring lists all keys, for a fixed number of leaves:
-        "title", the classes and unit of the predictions, lists such as "feature", "threshold",
-        "left", "rows" and "prediction" with an entry for each shown node, and dictionaries by entry.
-        Nodes are ordered by depth; those whose children are left out count as leaves.
+        The result of `encode_tree`, whose docstring explains each key, for a fixed number of leaves.
+        "title", "outputs", "scale" and "showsMissing" are about the tree; "feature", "threshold",
+        "left", "missingLeft", "rows", "output" and "prediction" are lists with an entry for each
+        shown node; "open", "unseenLeft" and "missingBoth" list entries; "sets", "hiddenLeaves",
+        "dates", "numbers", "bounds" and "calibrationRows" are dictionaries by entry. Nodes are
+        ordered by depth; those whose children are left out count as leaves.
     """
     branches = _list_by_level(summary.select_branches(max_leaves))
     nodes = np.array([branch.cell.node for branch in branches])
