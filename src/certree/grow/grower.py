@@ -94,7 +94,7 @@ def grow_trees(
     folds: Sequence[Fold | None],
     advance: Callable[[], None] = lambda: None,
 ) -> list[GrownTree]:
-    """Grow one tree for each fold of a cross-validation, or on all rows, and route all rows.
+    """Grow one tree for each fold of a cross-validation, or on all rows.
 
     All trees are grown before the function returns, so before statistics of any of them are
     computed. Very many categories of a feature may be replaced by ranks, the places in the order of
@@ -115,7 +115,12 @@ def grow_trees(
     Returns
     -------
     list of GrownTree
-        The tree of each fold, in the order of `folds`.
+        The tree of each fold, in the order of `folds`, with all rows as its splits read them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `grower` returns an object that is no `Tree`, or a tree of another number of features.
     """
     trees = []
     for fold in folds:
