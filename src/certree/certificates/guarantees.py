@@ -816,7 +816,7 @@ class Guarantees:
 
         Columns are the n_scored classes of `_scored_classes`. Raises TypeError if it is None, as
         prediction sets, abstention and thresholds need probabilities, and ValueError if the rows
-        came in groups.
+        came in groups or may depend on each other.
         """
         _expect_independent_rows(self.certificate)
         if self.shares is None:
@@ -1186,7 +1186,8 @@ class FitGuarantees(Guarantees):
         """Return the calibration rows' probabilities of the classes that training rows have.
 
         They are n_scored columns of the field `shares`, (n, n_scored). Raises ValueError if the
-        rows of the fit came in groups, TypeError if there are no probabilities.
+        calibration rows came in groups or may depend on each other, TypeError if there are no
+        probabilities.
         """
         return super()._get_calibration_probabilities()[:, self._is_trained]
 
@@ -1312,7 +1313,7 @@ class TreeGuarantees(FitGuarantees):
         Columns are the n_scored classes of `_scored_classes`: those that a training row has. The
         score of a class is 1 minus its probability by the training set alone, in the row's leaf
         (``rows.leaf``), so it is high if the class is unlikely. Raises ValueError if rows came in
-        groups, or there is no training set.
+        groups or may depend on each other, or there is no training set.
         """
         _expect_independent_rows(self.rows.check_training_set())
         return self._look_up_scores(self.rows.leaf)
@@ -1322,7 +1323,7 @@ class TreeGuarantees(FitGuarantees):
 
         Columns are the n_scored classes of `_scored_classes`. Raises ValueError if the calibration
         rows have chosen the vote, so that its probabilities were not fixed before them; if rows
-        came in groups; or if there is no training set.
+        came in groups or may depend on each other; or if there is no training set.
         """
         _expect_independent_rows(self.rows.check_training_set())
         if not self.fixed:

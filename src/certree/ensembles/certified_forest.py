@@ -104,7 +104,7 @@ class SampledTrees:
 
     @cached_property
     def leaf(self) -> Int32:
-        """Leaf of each row in each tree, (T, n), as an index among all M nodes.
+        """Leaf of each of n rows in each of T trees, (T, n): its index among the nodes of all trees.
 
         Rows are those of `training`, rows of the tree's sample included.
         """
@@ -112,7 +112,7 @@ class SampledTrees:
 
     @cached_property
     def is_out_of_sample(self) -> NDArray[np.bool_]:
-        """Mask, (T, n): True for rows that are not in the sample that a tree was grown on."""
+        """Mask, (T, n): for each tree True for the rows that are not in the sample that it grew on."""
         out = np.ones((len(self.trees), len(self.training.y)), dtype=bool)
         for row, sample in zip(out, self.samples, strict=True):
             row[sample] = False
@@ -183,11 +183,12 @@ class SampledTrees:
     def compute_pair_errors(self, fractions: Float64) -> PairErrors:
         """Sum up the errors of trees, and of pairs of trees, over their out-of-sample rows.
 
-        fractions: vote at each node, (M, K), as `compute_class_fractions` returns it; the vote on a
-        row is that at its leaf, and its error the fraction of the vote that is not for the row's
-        class in `training`. Return three arrays (T, T): for each pair of trees the number of rows
-        out of both samples (`rows`), and two sums over them, of the error of the tree of axis 0
-        (`first_wrong`), and of the product of both errors (`both_wrong`).
+        fractions: vote at each of the M nodes of all trees, (M, K): a fraction for each class, from
+        `compute_class_fractions`. The vote of a tree on a row is that at its leaf, and its error
+        the fraction of the vote that is not for the row's class in `training`. Return three arrays
+        (T, T): for each pair of trees the number of rows out of both samples (`rows`), and two sums
+        over them, of the error of the tree of axis 0 (`first_wrong`), and of the product of both
+        errors (`both_wrong`).
         """
         errors = (
             self._compute_errors(fractions, rows) for rows in iterate_blocks(len(self.training.y))
@@ -205,7 +206,8 @@ class SampledTrees:
         Parameters
         ----------
         fractions : ndarray of shape (M, K)
-            Vote at each node; see `compute_class_fractions`.
+            Vote at each of the nodes of all trees: a fraction for each class, from
+            `compute_class_fractions`.
         rows : slice
             Indices of the b rows of the block.
 
@@ -243,8 +245,9 @@ class SampledTrees:
     def add_votes(self, fractions: Float64) -> Float64:
         """Sum up the votes on each row of the trees of whose samples it is out, (n, K).
 
-        fractions: vote at each node, (M, K); see `compute_class_fractions`. Votes on rows that are
-        in all samples are 0.
+        fractions: vote at each of the M nodes of all trees, (M, K): a fraction for each class, from
+        `compute_class_fractions`. A tree votes on a row by the fractions at its leaf. Votes on rows
+        that are in all samples are 0.
         """
         votes = np.zeros((len(self.training.y), self.n_classes))
         for leaf, out in zip(self.leaf, self.is_out_of_sample, strict=True):

@@ -157,8 +157,8 @@ class Evaluation:
     def is_scored_by_core(self) -> bool:
         """Whether the C++ core can compute the scores.
 
-        It can if they are losses, not those of a scorer, of a loss that is not a `CustomLoss`, and
-        a single run is scored, not the mean of several.
+        It can if the scores are losses and not those of a scorer, the loss is no `CustomLoss`, and
+        there is a single run, not the mean of several.
         """
         return self.is_loss and not self.is_custom and self.n_runs == 1
 
@@ -203,10 +203,11 @@ class Evaluation:
     def advance(self, runs: Sequence[Rounds], first: int, last: int) -> int:
         """Make rounds first, ..., last - 1 of all runs, score them, and decide whether to stop.
 
-        runs: the runs of the model (one for each seed), with `first` rounds each; they are changed.
-        Return the number of rounds that they have then, less than `last` if the C++ core stopped
-        early. Without scores by the C++ core only the state after the last round is scored, so
-        callers pass ``last = first + 1`` if `needs_single_rounds`.
+        The scores are appended to `scores`; then callbacks are called, and `stop_reason` is set if
+        the fit must end. runs: the runs of the model (one for each seed), with `first` rounds each;
+        they are changed. Return the number of rounds that they have then, less than `last` if the
+        C++ core stopped early. Without scores by the C++ core only the state after the last round
+        is scored, so callers pass ``last = first + 1`` if `needs_single_rounds`.
         """
         scores = self._make_rounds(runs, first, last)
         if not self.scored:
@@ -239,8 +240,9 @@ class Evaluation:
     def record_scores(self, raw: Float64, n_iter: int) -> None:
         """Append the scores of a round that was made by other code, and decide whether to stop.
 
-        raw: raw predictions of all rows, (n_outputs, n), or whatever the functions in `scored`
-        accept; n_iter: number of rounds so far, this one included.
+        Callbacks are called, and `stop_reason` is set if the fit must end. raw: raw predictions of
+        all rows, (n_outputs, n), or whatever the functions in `scored` accept; n_iter: number of
+        rounds so far, this one included.
         """
         self._append_scores(raw)
         self._decide(n_iter)

@@ -115,10 +115,11 @@ class _PendingNode(NamedTuple):
 
 
 class _RunFinder:
-    """Finds the runs of category codes at the splits of a tree, and keeps them for the next copy.
+    """Finds the runs of category codes at the splits of a tree.
 
-    tree: the original tree. n_categories: number of categories of each of the p features; not used
-    for numeric features.
+    A run is a range of neighbouring codes that a categorical split sends to the same child. The
+    runs of a node are kept, as copies of the node need them again. tree: the original tree.
+    n_categories: number of categories of each of the p features; not used for numeric features.
     """
 
     def __init__(self, tree: Tree, n_categories: Sequence[int]) -> None:

@@ -698,9 +698,9 @@ def _log_martingale_mixture(p: float, risk: float, n: float, tilts: Sequence[flo
 def pac_bayes_kl(risk: float, n: float, complexity: float, log_delta: float) -> float:
     """Compute the PAC-Bayes-kl bound on the risk of a posterior, for all posteriors at once.
 
-    risk: observed risk of a hypothesis drawn from the posterior; n: number of rows; complexity:
-    divergence of the posterior from the prior (nats); log_delta: log of the probability that the
-    bound fails.
+    A posterior is a distribution over hypotheses, which the rows may choose. risk: observed risk of
+    a hypothesis drawn from it; n: number of rows; complexity: divergence of the posterior from the
+    prior (nats); log_delta: log of the probability that the bound fails.
 
     References
     ----------
@@ -713,9 +713,9 @@ def pac_bayes_kl(risk: float, n: float, complexity: float, log_delta: float) -> 
 def pac_bayes_lambda(risk: float, n: float, complexity: float, log_delta: float) -> float:
     """Compute the PAC-Bayes-lambda bound at its best lambda: a closed form, never below `pac_bayes_kl`.
 
-    risk: observed risk of a hypothesis drawn from the posterior; n: number of rows; complexity:
-    divergence of the posterior from the prior (nats); log_delta: log of the probability that the
-    bound fails.
+    It bounds the risk of a posterior, a distribution over hypotheses, which the rows may choose.
+    risk: observed risk of a hypothesis drawn from it; n: number of rows; complexity: divergence of
+    the posterior from the prior (nats); log_delta: log of the probability that the bound fails.
 
     References
     ----------

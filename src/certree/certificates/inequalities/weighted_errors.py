@@ -126,10 +126,11 @@ class _ConfidenceSet:
     def find_most(self, i: Float64) -> Float64:
         """Return the most errors of the second kind with which outcomes have at most the observed rank.
 
-        i: numbers of errors of the first kind, (a,). Return (a,): negative where there is none. The
-        square root in the rank solves a quadratic equation. A part of 1e-13 of the cost is added
-        before the division by the lower cost, so that rounding never makes a number smaller, also
-        if the costs are far apart.
+        An outcome is a pair of numbers of errors of the two kinds; its rank is its cost plus a
+        multiple of the standard deviation of the cost. i: numbers of errors of the first kind,
+        (a,). Return (a,): negative where there is none. The square root in the rank solves a
+        quadratic equation. A part of 1e-13 of the cost is added before the division by the lower
+        cost, so that rounding never makes a number smaller, also if the costs are far apart.
         """
         one, other = self.weights
         rest, constant = self.rank - one * i, one**2 * (i + 1) + other**2
@@ -141,6 +142,9 @@ class _ConfidenceSet:
 
     def compute_probability(self, p: Float64, q: Float64) -> Float64:
         """Compute the probability of outcomes of at most the observed rank for pairs (p, q).
+
+        An outcome is a pair of numbers of errors of the two kinds; its rank is its cost plus a
+        multiple of the standard deviation of the cost.
 
         p, q: probabilities of the two kinds of errors, both (a,). Return (a,), an approximation:
         rare outcomes are left out, which lowers it by at most 1e-7 of `level`; and numbers of
@@ -172,11 +176,12 @@ class _ConfidenceSet:
         return self.compute_probability(p, q) >= self.level * (1 - 2 * _LEFT_OUT)
 
     def find_largest_q(self, p: Float64, high: Float64, step: float) -> tuple[Float64, Float64]:
-        """Bisect for the largest q with which each p is kept and costs at least the observed cost.
+        """Bisect for the largest q such that (p, q) is in this set and costs at least as observed.
 
-        p: probabilities of the first kind, (a,); high: upper limits of q, (a,); step: precision.
-        Return (low, high), both (a,): low is kept, and no q above high is. If all kept pairs with
-        this p cost less, low is -inf; if there are none, high is -inf, too.
+        p, q: probabilities of an error of the first and of the second kind; p and high, the upper
+        limits of q, are arrays (a,). step: precision. Return (low, high), both (a,): (p, low) is in
+        the set, and no (p, q) with q above high is. If all pairs in the set with this p cost less
+        than observed, low is -inf; if there are none, high is -inf, too.
         """
         low = np.clip((self.observed - self.weights[0] * p) / self.weights[1], 0.0, high)
         is_kept = self.is_likely(p, low)
@@ -189,11 +194,12 @@ class _ConfidenceSet:
         return np.where(is_kept, low, -np.inf), high
 
     def compute_highest_cost(self, limits: tuple[float, float]) -> float:
-        """Compute an upper bound on the cost of all pairs that are kept, by refining intervals of p.
+        """Compute an upper bound on the cost of all pairs in this set, by refining intervals of p.
 
-        The cost of a pair (p, q) is ``weights[0] p + weights[1] q``. limits: upper limits of p and
-        q. At p + x the largest q that is kept is lower than at p by at least x, so its value at the
-        left end of an interval bounds the cost in the interval.
+        p and q are the probabilities of an error of the first and of the second kind, and the cost
+        of a pair (p, q) is ``weights[0] p + weights[1] q``. limits: upper limits of p and q. At
+        p + x the largest q of the set is lower than at p by at least x, so its value at the left
+        end of an interval bounds the cost in the interval.
         """
         one, other = self.weights
         corner = one * limits[0] + other * limits[1]
