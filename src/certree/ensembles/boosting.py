@@ -922,8 +922,8 @@ class BoostedTrees(StagedTrees):
     def _set_learning_rate(self, stops: bool) -> None:
         """Set the attribute `learning_rate_` to the constant learning rate of all rounds.
 
-        It is the parameter `learning_rate`, or the default for the task and `quality` if that is
-        "auto". stops: whether early stopping is on, on which the default depends.
+        It is the parameter `learning_rate`, or the default for the task if that is "auto". stops:
+        whether early stopping is on; the default depends on it, and on `max_iter` and `quality`.
         """
         rate = self.learning_rate
         if rate == "auto":

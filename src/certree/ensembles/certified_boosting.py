@@ -446,10 +446,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
 
         Fits have quality "fast", and are tested on the remaining rows of the pilot's training set.
         pilot: all rows of the fit, with the split in which 35 % are for training; limit: when the
-        fit must end, of which these fits take a fifth. Return one point
-        for each of the two sizes: mean number of rows fitted as a fraction of all rows, fraction of
-        the tested rows with a wrong class, and number of tested rows. A size at which no row can be
-        tested has no point.
+        fit must end; these fits take a fifth of the time. Return one point for each of the two
+        sizes: mean number of rows fitted as a fraction of all rows, fraction of the tested rows
+        with a wrong class, and number of tested rows. A size at which no row can be tested has no
+        point.
         """
         training = pilot.train_subset or pilot
         folds = training.split_folds(_PILOT_FOLDS, np.random.RandomState(0))

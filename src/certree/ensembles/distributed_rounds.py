@@ -357,7 +357,8 @@ def make_start_scores(
 ) -> Float64:
     """Make scores (n_outputs, n) that are `start`, (n_outputs,), in each row, plus the offsets.
 
-    storage: allocates them; offset: (n_outputs, n), or None for no offsets.
+    storage: allocates the array, in memory or as a file; offset: offsets of the rows, (n_outputs,
+    n), or None for no offsets.
     """
     scores = storage.allocate((len(start), n), np.float64)
     scores[:] = start[:, None]

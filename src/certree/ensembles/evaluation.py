@@ -248,7 +248,7 @@ class Evaluation:
         self._decide(n_iter)
 
     def _append_scores(self, raw: Float64) -> None:
-        """Compute the scores of the training rows and of the validation set, and append them.
+        """Compute the scores of the training rows and of the validation set; append them to `scores`.
 
         raw: raw predictions of all rows, (n_outputs, n), to which the functions in `scored` are
         applied.

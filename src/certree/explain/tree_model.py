@@ -135,11 +135,11 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def _compute_contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         """Divide the outputs of rows among the features by the splits on their paths.
 
-        rows: numeric rows, (n, p), categories as codes.
-        Inner nodes have values, too. Return the base, (n_outputs,), which is the constant plus the
-        values of all roots, and the contributions, (n, n_outputs, p): for each feature, the sum of
-        the changes of the node value at its splits, over all trees. The output of a row is the base
-        plus the contributions of all features.
+        rows: numeric rows, (n, p), categories as codes. Inner nodes have values, too. Return the
+        base, (n_outputs,), which is the constant plus the values of all roots, and the
+        contributions, (n, n_outputs, p): for each feature, the sum of the changes of the node value
+        at its splits, over all trees. The output of a row is the base plus the contributions of all
+        features.
         """
         model = self._get_additive_trees()
         base = model.start + model.trees.root_value

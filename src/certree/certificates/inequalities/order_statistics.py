@@ -127,8 +127,8 @@ def _compute_lower_ends(k: Float64, n: int, level: float) -> Float64:
 def _compute_band_coverage(n: int, level: float) -> float:
     """Compute the probability that n sorted uniform draws all lie in their intervals.
 
-    n: number of draws; level: probability that one draw, of any rank, is outside its two-sided
-    interval.
+    n: number of draws; level: probability that the draw of one rank, any of them, is outside its
+    two-sided interval, whose ends are quantiles of a beta distribution.
     """
     # Rounding errors must not make the sequence of lower ends fall.
     lower = np.maximum.accumulate(_compute_lower_ends(np.arange(1.0, n + 1), n, level))

@@ -171,7 +171,8 @@ class _ConfidenceSet:
     def is_likely(self, p: Float64, q: Float64) -> NDArray[np.bool_]:
         """Return for each pair of error probabilities whether this set contains it, bool (a,).
 
-        p, q: probabilities of the two kinds of errors, both (a,).
+        The set has the pairs that the observed numbers of errors do not reject. p, q: probabilities
+        of the two kinds of errors, both (a,).
         """
         return self.compute_probability(p, q) >= self.level * (1 - 2 * _LEFT_OUT)
 
