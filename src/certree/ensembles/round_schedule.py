@@ -158,7 +158,7 @@ class RoundSchedule:
         return round(self.fast_rounds * factor)
 
     def get_learning_rate(self, *, follows_table: bool) -> float:
-        """Return the automatic learning rate.
+        """Return the automatic learning rate: the field `learning_rate` if `follows_table`, else 0.1.
 
         follows_table: whether the number of rounds is that of this schedule, or chosen by
         cross-validation, and not by `max_iter`, quality "fast" or early stopping.

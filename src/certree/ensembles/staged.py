@@ -50,23 +50,26 @@ class StagedTrees(TreeModel):
 
     @abstractmethod
     def _compute_scores(self, X: Any) -> Float64:
-        """Return the scores of new rows by all rounds, (n_outputs, n).
+        """Return the scores of new rows by all rounds, (n_outputs, n); subclasses implement it.
 
-        X: rows as the user gives them.
+        A score is a sum over the trees, from which the prediction is computed, such as the log odds
+        of a class. X: rows as the user gives them.
         """
 
     @abstractmethod
     def _iterate_scores(self, rows: NDArray[Any]) -> Iterator[Float64]:
-        """Yield the scores of rows, (n_outputs, n), after each round.
+        """Yield the scores of rows, (n_outputs, n), after each round; subclasses implement it.
 
-        rows: encoded rows, (n, p).
+        A score is a sum over the trees so far, such as the log odds of a class. rows: encoded rows
+        (numbers and category codes), (n, p).
         """
 
     @abstractmethod
     def _predict_from_scores(self, scores: Float64) -> NDArray[Any]:
         """Convert scores, (n_outputs, n), to what `predict` returns.
 
-        These are classes or numbers, (n,), or (n, n_targets) for several targets.
+        These are classes or numbers, (n,), or (n, n_targets) for several targets. Subclasses
+        implement the method.
         """
 
     @snapshot_method
@@ -80,7 +83,7 @@ class StagedTrees(TreeModel):
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n,), or (n, n_targets) for several targets
             The class with the largest score, in a tie the first in `classes_`; or the predicted
             number in units of the target.
         """
@@ -97,7 +100,7 @@ class StagedTrees(TreeModel):
 
         Yields
         ------
-        ndarray of shape (n,)
+        ndarray of shape (n,), or (n, n_targets) for several targets
             What `predict` returns for the rounds so far. AdaBoost yields once if it keeps no weak
             learner.
         """
@@ -127,7 +130,8 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
     def _compute_probabilities(self, scores: Float64) -> Any:
         """Convert scores, (n_outputs, n), to the probabilities of the classes, (n, K).
 
-        Several columns of classes have a list of arrays, one for each column.
+        With several targets, columns of classes, return a list of such arrays, one for each target.
+        Subclasses implement the method.
         """
 
     @snapshot_method

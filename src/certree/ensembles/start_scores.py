@@ -141,7 +141,7 @@ class TrainingTargets:
 
     @property
     def total_weight(self) -> float:
-        """Sum of the weights of all rows whose targets are numbers."""
+        """Total weight of all rows (their number without weights); for numeric targets only."""
         return self.sums.to_float(self.sums.totals["weight"])
 
     def get_class_weights(self, n_classes: int) -> tuple[Float64, float]:

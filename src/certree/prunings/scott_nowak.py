@@ -47,9 +47,9 @@ def _count_rows(stats: Stats) -> float:
 def _count_leaves(stats: Stats, leaf_gains: Float64) -> float:
     """Return the number of leaves of the whole tree, at least 1.
 
-    stats: statistics of its nodes; leaf_gains: how many leaves splitting each node adds, (m,), with
-    or without leaves that hold no rows; leaves are counted likewise: one for the root, if it has
-    rows, plus the sum of `leaf_gains`.
+    It is 1 for the root, if it has rows, plus the sum of `leaf_gains`. stats: statistics of the m
+    nodes; leaf_gains: how many leaves splitting each node adds, (m,). Whether leaves without rows
+    are counted depends on whether `leaf_gains` counts them.
     """
     return max(float(stats.n[0] > 0) + float(leaf_gains.sum()), 1.0)
 
@@ -164,7 +164,8 @@ class FragmentPrunings(ArrayRecord):
     tree : Tree
         The tree, of m nodes.
     cost_gains : ndarray of float64, shape (m,)
-        Cost of the two children of each node as leaves, minus that of the node; 0 at leaves.
+        Cost (errors or loss, as a number of rows) of the two children of each node as leaves, minus
+        that of the node; 0 at leaves.
     leaf_gains : ndarray of float64, shape (m,)
         Number of leaves that splitting each node adds.
     chain_leaves : ndarray of float64, shape (m,)
@@ -189,9 +190,10 @@ class FragmentPrunings(ArrayRecord):
     def solve(self, alpha: float) -> NodeWeights:
         """Return the pruning with the smallest cost plus alpha times penalty, for an alpha >= 0.
 
-        The penalty is that of its cheapest root fragment: the part around the root that remains if
-        some nodes of the pruning become leaves. The result has weights 0 and 1. On ties a node is
-        not split.
+        The cost is its errors (or loss), as a number of rows. The penalty is that of its cheapest
+        root fragment: the part around the root that remains if some nodes of the pruning become
+        leaves. The result has weight 1 at the leaves of the pruning and 0 elsewhere. On ties a node
+        is not split.
         """
         return make_pruning(self.tree, self._classify_nodes(alpha) > 0)
 
@@ -199,8 +201,8 @@ class FragmentPrunings(ArrayRecord):
         """Return the cheapest root fragment of the best pruning for the factor `alpha` of the penalty.
 
         alpha: a number >= 0. The best pruning is that of `solve`. A root fragment is the part of it
-        around the root that remains if some of its nodes become leaves, so a pruning as well, with
-        weights 0 and 1. The cheapest one determines the penalty.
+        around the root that remains if some of its nodes become leaves, so a pruning as well: the
+        result has weight 1 at its leaves and 0 elsewhere. The cheapest one determines the penalty.
         """
         return make_pruning(self.tree, self._classify_nodes(alpha) > 1)
 
@@ -271,7 +273,7 @@ def fragment_prunings(
     tree : Tree
         The tree, of m nodes.
     stats : Stats
-        Statistics of its nodes.
+        Loss and number of rows of each node.
     smoothness : float or None
         Hoelder exponent of the boundary between classes, >= 1; None for `spatially_adaptive`.
     log_cells : float or None
@@ -281,7 +283,7 @@ def fragment_prunings(
         Whether leaves without rows count, also those inside chains (nodes that stand for several
         nested regions with the same rows).
     cost : array-like of shape (m,), or None
-        Cost of each node as a leaf; None: its loss.
+        Cost of each node as a leaf, such as its errors; None: its loss.
 
     Returns
     -------
@@ -313,7 +315,7 @@ def fragment_prunings(
 
 
 def _check_smoothness(smoothness: object) -> float:
-    """Return `smoothness` as a float; raise ValueError unless it lies in 1 .. 50.
+    """Return `smoothness`, a number, as a float; raise ValueError unless it lies in 1 .. 50.
 
     smoothness: Hoelder exponent of the boundary between classes.
     """
@@ -394,8 +396,8 @@ def polynomial_penalised(
         The tree, of m nodes.
     {stats}
     smoothness : float
-        Hoelder exponent of the boundary between classes, in 1 .. 50: the number of its derivatives
-        plus the exponent of the last one.
+        Hoelder exponent of the boundary between classes, in 1 .. 50. A boundary with k derivatives,
+        of which the last has the Hoelder exponent a, has the smoothness k + a.
     {alpha} {log_cells} {count_empty}
     cost : array-like of shape (m,), or None
         Errors of each node as a leaf, for instance those of a polynomial fitted to its rows. Any
@@ -439,10 +441,10 @@ class ScottNowakRule(PruningRule):
     count_empty: bool
 
     def exponent(self, n_features: int) -> float:
-        """Return the exponent of the resolution in the rule's theorem, for p = `n_features` features.
+        """Return the exponent in ``(n / log n)^exponent``, for `n_features` features.
 
-        The theorem's tree has ``(n / log n)^exponent`` intervals per feature for n rows. Subclasses
-        implement the method.
+        That is the number of intervals per feature, the resolution, which the tree of the rule's
+        theorem has for n rows. Subclasses implement the method.
         """
         raise NotImplementedError
 
@@ -453,17 +455,18 @@ class ScottNowakRule(PruningRule):
 
         A pruning is the tree with some nodes turned into leaves. tree: the tree; stats: statistics
         of its nodes, such as class counts (`NodeStats`); exponent: that of ``(n / log
-        n)^exponent``, the number of intervals per feature of a tree with a resolution, or None for
-        a tree that was grown without a resolution. The returned object's method `solve` returns the
-        pruning for an alpha.
+        n)^exponent``, the number of intervals per feature, for n rows, in which the tree was grown
+        (its resolution), or None for a tree that was grown without a resolution. The returned
+        object's method `solve` returns the pruning for an alpha.
         """
         raise NotImplementedError
 
     def match_grower(self, grower: Grower, n_features: int) -> tuple[Callable[..., Any], Grower]:
         """Return the method `family` and the tree grower, with the same number of halvings per feature.
 
-        A grower is the object that grows the tree. With ``resolution=None`` it is returned as it
-        is. Otherwise it is cloned, and its parameter `exponent` is set to that of the rule's
+        A grower is the object that grows the tree. If its parameter `resolution` is None, it and
+        `family` are returned as they are. Otherwise it is cloned, and its parameter `exponent`, in
+        ``(n / log n)^exponent`` intervals per feature for n rows, is set to that of the rule's
         theorem if it is None. `family` then uses the same exponent. For a `Grid`, which halves a
         fixed box, `family` also counts leaves without rows.
 
@@ -507,18 +510,18 @@ class SquareRoot(ScottNowakRule):
     ----------
     count_empty : bool, default=False
         Whether leaves without rows count, also those inside chains (nodes that stand for several
-        nested regions with the same rows), as in Scott and Nowak (2003). They always count with
-        ``Grid(box, resolution="paper")``.
+        nested regions with the same rows), as in Scott and Nowak (2003). They always count if the
+        tree is grown by ``Grid(box, resolution="paper")``.
     """
 
     def __init__(self, count_empty: bool = False) -> None:
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """Return the exponent of the resolution in the rule's theorem, 1 / (p + 1).
+        """Return the exponent in ``(n / log n)^exponent``: 1 / (p + 1) for p = `n_features`.
 
-        p is `n_features`. The theorem's tree has ``(n / log n)^exponent`` intervals per feature for n
-        rows.
+        That is the number of intervals per feature, the resolution, which the tree of the rule's
+        theorem has for n rows.
         """
         return 1 / (n_features + 1)
 
@@ -565,9 +568,10 @@ class SpatiallyAdaptive(ScottNowakRule):
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """Return the exponent of the resolution in the rule's theorem, 1 / p for p = `n_features`.
+        """Return the exponent in ``(n / log n)^exponent``: 1 / p for p = `n_features`.
 
-        The theorem's tree has ``(n / log n)^exponent`` intervals per feature for n rows.
+        That is the number of intervals per feature, the resolution, which the tree of the rule's
+        theorem has for n rows.
         """
         return 1 / n_features
 
@@ -576,9 +580,9 @@ class SpatiallyAdaptive(ScottNowakRule):
 
         A pruning is the tree with some nodes turned into leaves. tree: the tree; stats: statistics
         of its nodes, such as class counts (`NodeStats`); exponent: that of ``(n / log
-        n)^exponent``, the number of intervals per feature of a tree with a resolution, or None for
-        a tree that was grown without a resolution. `FragmentPrunings.solve` returns the pruning for
-        an alpha.
+        n)^exponent``, the number of intervals per feature, for n rows, in which the tree was grown
+        (its resolution), or None for a tree that was grown without a resolution.
+        `FragmentPrunings.solve` returns the pruning for an alpha.
         """
         log_cells = _compute_log_cells(tree, _count_rows(stats), exponent)
         return fragment_prunings(tree, stats, log_cells=log_cells, count_empty=self.count_empty)
@@ -610,10 +614,11 @@ class Polynomial(ScottNowakRule):
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """Return the exponent of the resolution in the rule's theorem, 1 / (p + 2 smoothness - 2).
+        """Return the exponent in ``(n / log n)^exponent``: 1 / (p + 2 smoothness - 2).
 
-        p is `n_features`. The theorem's tree has ``(n / log n)^exponent`` intervals per feature for
-        n rows. Raise ValueError if `smoothness` is not in 1 .. 50.
+        p is `n_features`. That is the number of intervals per feature, the resolution, which the
+        tree of the rule's theorem has for n rows. Raise ValueError if the parameter `smoothness` is
+        not in 1 .. 50.
         """
         return 1 / (n_features + 2 * _check_smoothness(self.smoothness) - 2)
 
@@ -636,8 +641,9 @@ class Polynomial(ScottNowakRule):
         stats : Stats
             Statistics of its nodes.
         exponent : float or None
-            Exponent of ``(n / log n)^exponent``, the number of intervals per feature of a tree with
-            a resolution; None for a tree that was grown without one.
+            Exponent of ``(n / log n)^exponent``, the number of intervals per feature, for n rows,
+            in which the tree was grown (its resolution); None for a tree that was grown without a
+            resolution.
         cost : array-like of shape (m,), or None
             Errors of each node as a leaf; None: its loss.
         n_grown : float or None
@@ -661,12 +667,12 @@ class Polynomial(ScottNowakRule):
 
 
 def _compute_log_cells(tree: Tree, n: float, exponent: float | None) -> float | None:
-    """Return the log of the number of smallest regions (nats) of a tree with a resolution.
+    """Return the log of the number of smallest regions (nats), if each feature is halved equally often.
 
-    tree: the tree, for its number of features; n: number of rows; exponent: that of ``(n / log
-    n)^exponent``, whose log2, rounded down, is the number of halvings per feature. The result is p
-    log 2 times the number of halvings. Return None if the exponent is None, which means that the
-    tree was grown without a resolution.
+    tree: the tree, for its number p of features; n: number of rows; exponent: that of ``(n / log
+    n)^exponent``, the number of intervals per feature, whose log2, rounded down, is the number of
+    halvings. The result is p log 2 times the number of halvings. Return None if the exponent is
+    None: the tree was grown without such a number.
     """
     if exponent is None:
         return None

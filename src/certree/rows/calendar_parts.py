@@ -87,9 +87,11 @@ DateFormat = DateColumn | DatePart
 def list_parts(dates: DateColumns | None) -> list[DatePart]:
     """Return the calendar parts of all date columns as a list of `DatePart`.
 
-    The list is sorted by the index of the date column, and for one date column has the order of
+    A calendar part is the month, day, weekday or hour of a date, as a feature of its own. The list
+    is sorted by the index of the date column, and for one date column has the order of
     `DateColumn.parts`. The encoded rows hold one column for each entry, in this order, behind the
-    columns of the user. dates: the date columns, by index; None: there are none.
+    columns of the user. dates: mapping from the index of a date column to its `DateColumn`; None:
+    there are none.
     """
     return [
         DatePart(j, part, column)
@@ -101,8 +103,9 @@ def list_parts(dates: DateColumns | None) -> list[DatePart]:
 def name_parts(names: Sequence[str], dates: DateColumns | None) -> list[str]:
     """Return the names of all encoded columns: features first, then parts, as "month of opened".
 
-    names: names of the p features. dates: the date columns, by index; None: there are none, and the
-    result is a copy of names.
+    Parts are the month, day, weekday or hour of a date, which are features of their own. names:
+    names of the p features of the user. dates: mapping from the index of a date column to its
+    `DateColumn`; None: there are none, and the result is a copy of names.
     """
     return [*names, *(f"{one.part} of {names[one.feature]}" for one in list_parts(dates))]
 
@@ -112,10 +115,10 @@ def describe_parts(
 ) -> dict[int, list[str]] | None:
     """Write the calendar parts of the dates of encoded rows as texts, "Sep, day 15, Thu, hour 0".
 
-    rows: encoded rows, (n, number of encoded columns). n_features: number of the user's features,
-    p. dates: the date columns, by index; None: there are none. Return a list of n texts for each
-    date column with parts, by the index of the column; a missing date has the text "". Return None
-    if no column has parts.
+    rows: encoded rows, (n, k): the p features of the user, then the calendar parts. n_features: p.
+    dates: mapping from the index of a date column to its `DateColumn`; None: there are none. Return
+    a list of n texts for each date column with parts, by the index of the column; a missing date
+    has the text "". Return None if no column has parts.
     """
     texts: dict[int, list[str]] = {}
     for k, one in enumerate(list_parts(dates), n_features):
@@ -133,9 +136,11 @@ def describe_parts(
 def describe_dates(dates: DateColumns | None, n_features: int) -> Mapping[int, DateFormat] | None:
     """Return the objects that write thresholds of encoded columns as text, by index of the column.
 
-    A `DateColumn` writes the thresholds of a date column, a `DatePart` those of a calendar part;
-    both have a method `format`. dates: the date columns, by index, or None. n_features: number of
-    the user's features, p, which is the index of the first part. Return None if there are no dates.
+    A `DateColumn` writes the thresholds of a date column, a `DatePart` those of a calendar part
+    (month, day, weekday or hour of a date, as a column of its own); both have a method `format`.
+    Other columns have no entry. dates: mapping from the index of a date column to its `DateColumn`,
+    or None. n_features: number of the user's features, p, which is the index of the first part.
+    Return None if there are no dates.
     """
     if not dates:
         return None
@@ -146,8 +151,9 @@ def list_owners(n_features: int, dates: DateColumns | None) -> NDArray[np.intp]:
     """Return the index of the user's feature to which each encoded column belongs, (k,) intp.
 
     The first p encoded columns are the user's features, so the first p entries are 0 .. p - 1. The
-    calendar parts follow, and belong to their date columns. n_features: number of the user's
-    features, p. dates: the date columns, by index; None: there are none, and k = p.
+    calendar parts (month, day, weekday or hour of a date) follow, and belong to their date columns.
+    n_features: number of the user's features, p. dates: mapping from the index of a date column to
+    its `DateColumn`; None: there are none, and k = p.
     """
     parts = [one.feature for one in list_parts(dates)]
     return np.append(np.arange(n_features), parts).astype(np.intp)
@@ -156,8 +162,9 @@ def list_owners(n_features: int, dates: DateColumns | None) -> NDArray[np.intp]:
 def fold_parts(values: Float64, n_features: int, dates: DateColumns | None) -> Float64:
     """Add the values of calendar parts to those of their date columns.
 
-    values: (..., number of encoded columns), such as importances. n_features: number of the user's
-    features, p. dates: the date columns, by index, or None. Return (..., p).
+    values: a number, such as an importance, for each encoded column, (..., k): the p features of
+    the user, then the calendar parts (month, day, weekday or hour of a date). n_features: p. dates:
+    mapping from the index of a date column to its `DateColumn`, or None. Return (..., p).
     """
     owners = list_owners(n_features, dates)
     if len(owners) == n_features:
@@ -173,8 +180,10 @@ def add_parts_to_groups(
 ) -> list[list[int]]:
     """Add the calendar parts of dates to the groups of features that may interact.
 
-    groups: collections of feature indices. n_features: number of the user's features, p. dates: the
-    date columns, by index, or None. Return the groups with the encoded columns of the parts.
+    A calendar part is the month, day, weekday or hour of a date, as a column behind the p features
+    of the user. groups: collections of feature indices. n_features: p. dates: mapping from the
+    index of a date column to its `DateColumn`, or None. Return the groups, in which the indices of
+    the parts of their date columns follow.
     """
     parts = list_owners(n_features, dates)[n_features:].tolist()
     return [
@@ -186,9 +195,11 @@ def add_parts_to_groups(
 def append_parts(features: Any, dates: DateColumns | None) -> Any:
     """Append the calendar parts of date columns to encoded rows.
 
-    features: `DenseFeatures` or `SparseFeatures` with the user's columns; dates in days. dates: the
-    date columns, by index. Return the features unchanged if no column has parts, else a
-    `DenseFeatures` of separate columns. A missing date is missing in all parts.
+    Parts are the month, day, weekday or hour, as further columns; `DateColumn.parts` lists those of
+    a date. features: `DenseFeatures` or `SparseFeatures` with the user's columns; dates in days
+    since 1970. dates: mapping from the index of a date column to its `DateColumn`, or None. Return
+    the features unchanged if no column has parts, else a `DenseFeatures` of separate columns. A
+    missing date is missing in all parts.
     """
     parts = list_parts(dates)
     if not parts:
@@ -198,9 +209,10 @@ def append_parts(features: Any, dates: DateColumns | None) -> Any:
 
 
 def _compute_columns(columns: Sequence[NDArray[Any]], parts: Sequence[DatePart]) -> list[Float64]:
-    """Return the values of calendar parts, a list of (n,) arrays.
+    """Return the values of calendar parts, a list of (n,) float64 arrays in the order of `parts`.
 
-    columns: the user's columns, dates in days. parts: the parts; those of one column are adjacent.
+    columns: the user's columns, (n,) each, with dates in days since 1970. parts: the parts (month,
+    day, weekday or hour of a date column), of which each names its column.
     """
     found: dict[int, LocalTime] = {}
     for one in parts:
@@ -220,9 +232,10 @@ class LocalTime:
     Parameters
     ----------
     day : ndarray of int64, shape (n,)
-        Day of each date since 1970 in local time; 0 for missing dates.
+        Number of days from 1970-01-01 to the local date; 0 for missing dates.
     second : ndarray of int64, shape (n,)
-        Seconds since midnight of local time, without daylight saving jumps within the day.
+        Seconds since midnight as a local clock shows them, so that jumps of daylight saving time
+        within the day do not count.
     is_missing : ndarray of bool, shape (n,)
         Which dates are missing.
     """
@@ -308,6 +321,7 @@ def compute_utc_offsets(seconds: Int64, zone: str) -> Int64:
     Returns
     -------
     ndarray of int64, shape (n,)
+        Offsets in seconds, positive east of Greenwich.
     """
     if isinstance(find_zone(zone), timezone):
         return np.full(len(seconds), _find_offset(zone, 0))
@@ -327,8 +341,9 @@ def find_transitions(zone: str, block: int) -> tuple[Int64, Int64]:
 
     The offset is read once a day, and each change is searched by bisection to the second.
 
-    zone: name of the time zone. Return the seconds since 1970 from which an offset holds, ascending,
-    the first of them the block's start; and the offsets in seconds, both (k,) int64.
+    zone: name of the time zone; block: an integer. Return the seconds since 1970 (UTC) from which an
+    offset holds, ascending, the first of them the start of the 2^28 seconds; and the offsets from
+    UTC in seconds, both (k,) int64.
     """
     start, end = block << LOG_BLOCK, (block + 1) << LOG_BLOCK
     starts, offsets = [start], [_find_offset(zone, start)]
@@ -417,9 +432,10 @@ def draw_samples(
 ) -> dict[int, DateSample]:
     """Draw a sample of rows for each date column; return the samples by index of the column.
 
-    See `DateSample.draw`. dates: the date columns by index. features: encoded training rows with n
-    rows and the user's columns. y: class codes or numeric targets, (n,) or (n, n_outputs). weight:
-    weights, (n,); None: 1 each.
+    A sample has at most 10,000 rows; see `DateSample.draw`. dates: mapping from the index of a date
+    column to its `DateColumn`. features: encoded training rows with n rows and the user's columns,
+    of which date columns hold days since 1970. y: class codes or numeric targets, (n,) or (n,
+    n_outputs). weight: weights, (n,); None: 1 each.
     """
     return {j: DateSample.draw(features.columns[j], y, weight) for j in dates}
 
@@ -429,9 +445,11 @@ def choose_all_parts(
 ) -> dict[int, DateColumn]:
     """Choose the calendar parts of all date columns; return copies with these `parts`, by index.
 
+    Parts are the month, day, weekday or hour of a date, which trees read as further features;
     `choose_parts` chooses them for each column. Columns with a monotonic constraint get none, as
-    parts would break the constraint. dates: the date columns by index. samples: a sample of
-    training rows for each of them. is_constrained: True for features with a constraint, (p,).
+    parts would break the constraint. dates: mapping from the index of a date column to its
+    `DateColumn`. samples: a sample of training rows for each of them. is_constrained: True for
+    features with a constraint, (p,).
     """
     return {
         j: one if is_constrained[j] else replace(one, parts=choose_parts(one, samples[j]))
@@ -517,10 +535,11 @@ def _recurs(local: LocalTime, part: CalendarPart) -> bool:
 
 
 def _make_target(y: NDArray[Any]) -> Float64:
-    """Return the columns that the simple model predicts, (n, q).
+    """Convert targets to the q columns that the model of `choose_parts` predicts, (n, q) float64.
 
     y: class codes (int32), which become indicators of the 16 most frequent classes, or numeric
-    targets, which become ranks between 0 and 1. With several targets the columns are joined.
+    targets, which become ranks between 0 and 1; (n,) or (n, n_targets). With several targets the
+    columns are joined.
     """
     columns = []
     for one in y.reshape(len(y), -1).T:
@@ -561,8 +580,9 @@ class _FoldResiduals(NamedTuple):
 def _fit_fold_residuals(days: Float64, target: Float64, weight: Float64) -> list[_FoldResiduals]:
     """Fit a model of the date alone to each fold's training rows, and return the folds' residuals.
 
-    days: dates of the rows as numbers, (n,). target: columns to predict, (n, q). weight: weights of
-    the rows, (n,), with mean 1. Every fifth row is in the same fold.
+    The model is a line in the date plus the means of 4, 16, 64 and 256 bins of the date, one after
+    the other. days: dates of the rows as numbers, (n,). target: columns to predict, (n, q). weight:
+    weights of the rows, (n,), with mean 1. Every fifth row is in the same of five folds.
     """
     codes = [
         np.searchsorted(np.unique(np.quantile(days, np.arange(1, n_bins) / n_bins)), days)
@@ -633,6 +653,9 @@ def _subtract_means(code: Int64, rest: Float64, weight: Float64) -> Float64:
 
 
 def _count_standard_errors(gain: Float64) -> float:
-    """Return the mean of numbers, (n,), divided by its standard error; 0 if all are equal."""
+    """Return the mean of `gain`, (n,), divided by the standard error of the mean.
+
+    Return 0 if all numbers are equal. gain: decrease of the loss of each row.
+    """
     error = gain.std() / np.sqrt(len(gain))
     return float(gain.mean() / error) if error > 0 else 0.0

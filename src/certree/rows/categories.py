@@ -77,12 +77,15 @@ class Categories:
     unknown_are_missing: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields by name, for pickles and copies, which do not need `codes`."""
+        """Return the fields by name, for pickles and copies, without the computed property `codes`."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def codes(self) -> tuple[Mapping[Any, float] | None, ...]:
-        """Return for each of the p features a dict of codes by category; None for a numeric feature."""
+        """For each of the p features a dict of codes by category; None for a numeric feature.
+
+        Keys are the entries of `names`: hashes of texts for the features in `digested`.
+        """
         return tuple(
             None if names is None else dict(zip(names, map(float, range(len(names))), strict=True))
             for names in self.names
@@ -112,6 +115,7 @@ class Categories:
         Returns
         -------
         Categories
+            Its `names` has the categories of each of the p features, or None for a numeric one.
 
         Raises
         ------
@@ -198,8 +202,8 @@ class Categories:
     def select_known_texts(self, j: int, texts: Iterable[str]) -> frozenset[str]:
         """Return the texts that are categories of a feature, also if it stores hashes of texts.
 
-        j: index of a categorical feature whose categories are texts. texts: texts to look up. The
-        result is the subset of texts that occurs among the categories.
+        j: index of a categorical feature whose categories are texts. texts: texts to look up, not
+        hashed. The result is the subset of texts that occurs among the categories.
         """
         known: Any = {*self.names[j]}  # type: ignore[misc]
         return frozenset(
@@ -226,13 +230,15 @@ class Categories:
 
     @property
     def sizes(self) -> tuple[int | None, ...]:
-        """Return the number of categories of each feature, None for a numeric one: p entries."""
+        """Number of categories of each of the p features; None for a numeric feature."""
         return tuple(None if names is None else len(names) for names in self.names)
 
     def extend(self, n_features: int) -> Categories:
         """Return the categories with numeric features appended, up to `n_features` features.
 
-        These are the calendar parts of dates, which follow the features in encoded rows.
+        The appended features are the calendar parts of dates (such as the month), which follow the
+        features of the user in encoded rows. n_features: number of features of the result. This
+        object is not changed.
         """
         n_new = n_features - len(self.names)
         return replace(self, names=(*self.names, *((None,) * n_new))) if n_new > 0 else self
@@ -261,7 +267,7 @@ class Categories:
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """Return which features hold categories: a boolean mask (p,)."""
+        """Mask of the features that hold categories, (p,) bool."""
         return np.array([names is not None for names in self.names], dtype=bool)
 
     def encode(self, X: Any) -> Float64:
@@ -346,9 +352,10 @@ def _shrink_codes(codes: Float64, names: CategoryNames) -> NDArray[Any]:
 
 
 def learn_categories(X: Any, categorical_features: CategoricalFeatures) -> Categories | None:
-    """Learn the categories of training rows; return None if all features are numeric.
+    """Learn the categories of training rows; return None if no feature is categorical.
 
-    Numeric arrays are not read if categorical_features is None or "from_dtype".
+    X is not read if categorical_features is None, or if it is "from_dtype" and X is neither a data
+    frame nor an array of objects.
 
     X: training rows, an array-like or data frame. categorical_features: "from_dtype", None, a mask,
     indices or names; see `Categories.learn`, which computes the result in all other cases.
@@ -477,7 +484,7 @@ class _TextKind(NamedTuple):
 
 
 def _find_text_kind(categories: CategoryNames) -> _TextKind | None:
-    """Return whether most categories are numbers or dates written as text; None: neither.
+    """Return what most categories of a feature are: numbers or dates written as text; None: neither.
 
     At most 1,000 evenly spaced categories are read. Most are of a kind if Python reads 90 % of them
     as numbers or as ISO dates, or if the reader of CSV files converts 99 %. categories: the
@@ -870,7 +877,7 @@ def _join_names(names: CategoryNames, others: CategoryNames) -> tuple[Any, ...]:
 
 
 def _digest_text(text: str) -> str:
-    """Hash a text to 16 hexadecimal digits by BLAKE2b, the same in every process."""
+    """Return a hash of a text, 16 hexadecimal digits by BLAKE2b, the same in every process."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST // 2).hexdigest()
 
 

@@ -111,10 +111,11 @@ def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
 
 
 def expect_table(X: Any) -> None:
-    """Raise an error if dense rows are dictionaries, a series, or a data frame without usable columns.
+    """Raise an error if dense rows are not a table whose columns can be read.
 
-    X: the rows, of any type. The error is a TypeError for dictionaries, and for columns of a data frame
-    that hold structs, lists, maps or bytes; else a ValueError, also if two columns have the same name.
+    X: the rows, of any type; what is not named here passes. A TypeError is raised for dictionaries,
+    and for a data frame with a column of structs, lists, maps or bytes; a ValueError for a series,
+    and for a data frame without columns, or with two columns of the same name.
     """
     if isinstance(X, Mapping) or (isinstance(X, list) and X and isinstance(X[0], Mapping)):
         raise TypeError(
@@ -228,7 +229,7 @@ def to_objects(column: SeriesOrArray) -> NDArray[Any]:
 
 
 def is_numeric(column: nw.Series[Any]) -> bool:
-    """Return whether a data frame's column has a numeric or boolean type."""
+    """Return whether a data frame's column, a narwhals Series, has a numeric or boolean type."""
     return column.dtype.is_numeric() or column.dtype == nw.Boolean
 
 
@@ -340,7 +341,7 @@ def _convert_to_float64(column: NDArray[Any], label: str) -> Float64:
 def find_first_non_number(values: NDArray[Any]) -> Any:
     """Return the first object of an array that does not convert to float64.
 
-    values: array of objects, (n,), which is returned if all of them convert.
+    values: array of objects, (n,). If all of them convert, the array itself is returned.
     """
     for value in values.tolist():
         try:

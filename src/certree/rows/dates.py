@@ -54,8 +54,9 @@ class DateColumn:
         Time zone in which dates are shown, such as "Europe/Zurich" or "+01:00"; None: they have no
         time zone.
     last : float or None
-        The latest date of the training rows, in days, also of rows that `forget` has removed; None:
-        no training row has a date.
+        The latest date of the training rows, in days since 1970 (or the longest time span, in
+        days), also of rows that a model's method `forget` has removed; None: no training row has a
+        date, or the rows have not been read yet.
     parts : tuple of str
         Calendar parts that trees read beside the date, by local time in the zone: "month" (1 to 12),
         "day" (of the month, 1 to 31), "weekday" (1 for Monday to 7), "hour" (0 to 23).
@@ -103,8 +104,9 @@ class DateColumn:
     def takes(self, other: DateColumn) -> bool:
         """Return whether a column that `other` describes can be read in place of this column.
 
-        Dates and dates with times can replace each other, and so can time zones. Time spans cannot
-        replace dates; nor can dates with a time zone replace those without one.
+        Dates and dates with times can replace each other, and dates of one time zone those of
+        another. Time spans and dates cannot replace each other; nor can dates with a time zone and
+        dates without one.
         """
         are_spans = self.kind == "span", other.kind == "span"
         has_zone = self.zone is None, other.zone is None
@@ -303,7 +305,7 @@ def learn_dates(X: Any) -> dict[int, DateColumn]:
     Returns
     -------
     dict of int to DateColumn
-        The columns by index, without the latest dates.
+        Kind and time zone of each of these columns, by its index; `last` is None.
 
     Raises
     ------
@@ -330,7 +332,7 @@ def has_dates(X: Any) -> bool:
 
 
 def convert_dates(X: Any, dates: DateColumns) -> Any:
-    """Replace columns of dates by days, NaN for missing ones, in an object of the same library.
+    """Replace columns of dates by days since 1970, NaN if missing, in an object of the same library.
 
     Parameters
     ----------
@@ -372,6 +374,7 @@ def convert_dates(X: Any, dates: DateColumns) -> Any:
 def read_days(column: SeriesOrArray, label: str) -> Float64 | None:
     """Convert a column of dates to days, (n,); return None for all other columns.
 
+    Days since 1970 (UTC) are float64, NaN for missing dates; time spans become their length in days.
     column: narwhals Series or array (n,). label: how messages name the column. None is also
     returned for times of day, periods, and dates of several kinds.
     """
@@ -449,9 +452,9 @@ def _make_series(column: nw.Series[Any], values: Float64) -> nw.Series[Any]:
 def read_dates(column: SeriesOrArray, label: str) -> tuple[DateColumn, Float64]:
     """Return the record of a column of dates (kind, time zone), and its values in days, (n,).
 
-    Missing dates are NaN. column: narwhals Series or array (n,), for which `has_times` is true.
-    label: how messages name the column. Raise a ValueError for times without a date, periods, and
-    values of several kinds.
+    Days are counted from 1970 (UTC), NaN for missing dates. column: narwhals Series or array (n,),
+    for which `has_times` is true. label: how messages name the column. Raise a ValueError for times
+    without a date, periods, and values of several kinds.
     """
     if isinstance(column, nw.Series):
         dtype = column.dtype
@@ -473,7 +476,7 @@ def read_dates(column: SeriesOrArray, label: str) -> tuple[DateColumn, Float64]:
 
 
 def _describe_moments(days: Float64, zone: str | None = None) -> tuple[DateColumn, Float64]:
-    """Return the record of a column of dates with times, and its values unchanged.
+    """Return the record (kind, time zone) of a column of dates with times, and its values unchanged.
 
     The kind is "midnight" if there is no time zone and all times are 00:00, else "datetime". A
     column without values is "midnight", so that it does not change the kind when blocks are joined.
@@ -493,8 +496,8 @@ def _read_objects(values: list[Any], label: str) -> tuple[DateColumn, Float64]:
     """Convert a column of Python date, datetime or timedelta objects to days; see `read_dates`.
 
     values: the objects, with None or NaN for missing dates; label: name of the column for messages.
-    Return the type and time zone, and the days, (n,) float64, NaN if missing. Raise ValueError if
-    they are of other or different types.
+    Return a `DateColumn` with kind and time zone, and the days since 1970 (or of time spans), (n,)
+    float64, NaN if missing. Raise ValueError if they are of other or different types.
     """
     is_present = ~_mark_missing(values)
     present = [value for value, known in zip(values, is_present.tolist(), strict=True) if known]

@@ -90,6 +90,8 @@ class ColumnSums:
         Returns
         -------
         ColumnSums
+            `numbers` has a sum for each numeric column, `n_rows` and `words` a number of rows and a
+            sum for each category; for sparse rows all columns are numeric.
         """
         n_codes = np.zeros(features.n_features, dtype=np.int32)
         if n_categories is not None:
@@ -102,7 +104,7 @@ class ColumnSums:
         return cls(n_codes, *sums)
 
     def __add__(self, other: Self) -> Self:
-        """Return the sums of row hashes over the rows of both blocks, self and other, of one table."""
+        """Return the sums over the rows of two blocks of one table, of which `other` has the second."""
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return replace(self, **sums)
 
@@ -158,6 +160,8 @@ def sum_encoded_table(
     Returns
     -------
     ColumnSums
+        `numbers` has a sum for each numeric column, `n_rows` and `words` a number of rows and a sum
+        for each category.
     """
     features = DenseFeatures((X,))
     if categorical is None or not categorical.any():

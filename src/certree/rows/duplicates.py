@@ -204,11 +204,11 @@ class RowHasher:
 
     @property
     def kinds(self) -> list[ColumnKind]:
-        """Return what each feature holds in the rows encoded so far.
+        """What each feature holds in the rows encoded so far: "number", "text" or "other".
 
-        The result is a list with "number", "text" or "other" for each feature, from left to right.
-        An entry is "number" if all values are numbers or missing. Else the first value that is not
-        a number decides between "text" and "other".
+        A list with an entry for each feature, from left to right. An entry is "number" if all
+        values are numbers or missing. Else the first value that is not a number decides between
+        "text" and "other".
         """
         first = (next(iter(places), 0.0) for places in self._places[1:])
         return [
@@ -319,7 +319,7 @@ def sum_copies(
     weight : ndarray of float64, shape (n,)
         Weight of each row.
     groups : ndarray of shape (n,)
-        Group of each row.
+        Group of each row; equal entries if there are no groups.
 
     Returns
     -------
@@ -378,7 +378,10 @@ def count_repeats(
 
 
 def _mark_first_rows(first: Indices, rows: Indices) -> NDArray[np.bool_]:
-    """Mark the indices that rows have in `first`, (n,). first: as in `count_repeats`."""
+    """Mark each row that is the first of a set of equal rows to which one of `rows` belongs, (n,) bool.
+
+    first: index of the first row that equals each row of the table, (n,); rows: indices of rows.
+    """
     is_marked = np.zeros(len(first), dtype=bool)
     is_marked[first[rows]] = True
     return is_marked
@@ -387,8 +390,9 @@ def _mark_first_rows(first: Indices, rows: Indices) -> NDArray[np.bool_]:
 def _number_units(groups: NDArray[Any] | None, rows: Indices) -> Indices:
     """Return a number for each of m rows, (m,), which rows of one group share.
 
-    Groups are numbered 0, 1, ... in sorted order; without groups, rows are. groups: group of each row
-    of the table, (n,), or None; rows: indices of the m rows in the table, (m,).
+    Groups are numbered 0, 1, ... in sorted order. Without groups each row has a number of its own,
+    0 .. m - 1. groups: group of each row of the table, (n,), or None; rows: indices of the m rows
+    in the table, (m,).
     """
     if groups is None:
         return np.arange(len(rows))
@@ -400,7 +404,10 @@ def count_repeated_units(
 ) -> int:
     """Count the calibration rows that equal a training row, or a row of an earlier unit.
 
-    Equal rows of one unit count as one row. Parameters are those of `mark_repeats_by_key`.
+    A unit is a group, or a row if there are no groups; equal rows of one unit count as one row.
+    keys: a hash, or another integer that equal rows share, of each calibration row, (n,);
+    is_trained: whether each of them equals a training row, (n,); units: number of the unit of each
+    row, in the order of the table, (n,).
     """
     order = np.lexsort((units, keys))
     is_new = mark_run_starts(keys[order])

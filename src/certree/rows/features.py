@@ -36,7 +36,7 @@ class DenseFeatures:
 
     @cached_property
     def columns(self) -> list[NDArray[Any]]:
-        """Return the values of each feature: a list of p arrays (n,), views into the tables."""
+        """Values of each feature: a list of p arrays (n,), views into the field `tables`."""
         return [column for part in self.tables for column in np.atleast_2d(part.T)]
 
     def is_float32(self, feature: int) -> bool:
@@ -45,21 +45,21 @@ class DenseFeatures:
 
     @property
     def n_features(self) -> int:
-        """Return the number of features, p."""
+        """Number of features, p."""
         return len(self.columns)
 
     @property
     def table(self) -> NDArray[Any] | None:
-        """Return the features as one C-ordered array (n, p) if they are stored as such; else None."""
+        """The features as one C-ordered array (n, p) if they are stored as such; else None."""
         first = self.tables[0]
         in_order = len(self.tables) == 1 and first.ndim == 2 and first.flags.c_contiguous
         return first if in_order else None
 
     @cached_property
     def matrix(self) -> NDArray[Any]:
-        """Return the features as one C-ordered array (n, p): float32 if all are, else float64.
+        """The features as one C-ordered array (n, p): float32 if all are, else float64.
 
-        It is a copy unless the features are stored as such an array, which `table` returns then.
+        It is a copy, unless the features are stored as such an array, the property `table`.
         """
         return self.take_matrix(range(len(self))) if self.table is None else self.table
 

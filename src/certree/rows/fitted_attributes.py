@@ -33,12 +33,12 @@ def store_features(model: Any) -> dict[str, Any]:
     """Return the entries of a model file about the features of a fitted model, by name.
 
     The entries are "n_features", "feature_names", "categories", "digested_categories" (indices of
-    features whose texts are stored as hashes) and "dates" (index, kind, time zone and last date of
-    features that hold dates) if there are any, "effective_sample_size" if the model has it,
-    "n_outputs" for several targets, and "table_format" if it was fitted to CSV files in an unusual
-    format; "groups" and "time" are the columns of groups and times of rows, if there were any.
-    "unknown_categories" is "code" if unknown categories have a code of their own; the entry is
-    missing if they are encoded as missing values.
+    features whose texts are stored as hashes) and "dates" (index, kind, time zone, last date and
+    calendar parts of features that hold dates) if there are any, "effective_sample_size" if the
+    model has it, "n_outputs" for several targets, and "table_format" if it was fitted to CSV files
+    in an unusual format; "groups" and "time" are the columns of groups and times of rows, if there
+    were any. "unknown_categories" is "code" if unknown categories have a code of their own; the
+    entry is missing if they are encoded as missing values.
 
     model: fitted estimator with `n_features_in_` and `categories_`.
     """
