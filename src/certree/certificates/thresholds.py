@@ -601,7 +601,9 @@ class ThresholdGuarantees:
         Returns
         -------
         head : list of str
+            Names of the columns.
         rows : list of list of str
+            The entries of the columns as text, a list for each threshold.
         """
         if thresholds is None:
             apart = np.flatnonzero(self._survives_rounding)

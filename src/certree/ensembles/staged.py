@@ -147,9 +147,11 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
         -------
         ndarray of shape (n,) or (n, K)
             For boosted trees the log odds of the second of two classes, or K scores whose softmax
-            are the probabilities. For AdaBoost f(x) of two classes, or for each class the sum of
-            the alphas of the weak learners that predict it. A weak learner without errors is used
-            alone and has alpha ``1/2 ln(n + 1)``, with the number n of training rows.
+            are the probabilities. For AdaBoost each weak learner has a weight alpha. With two
+            classes the score is the sum of the alphas of learners that predict the second class
+            minus that of the others; else for each class the sum of the alphas of the learners that
+            predict it. A weak learner without errors is used alone and has alpha ``1/2 ln(n + 1)``,
+            with the number n of training rows.
         """
         return to_prediction_shape(self._compute_scores(X))
 

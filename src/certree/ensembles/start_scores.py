@@ -195,8 +195,9 @@ class TrainingTargets:
 def sum_exactly(terms: Float64, weight: Float64 | None) -> NDArray[np.object_]:
     """Sum up numbers of rows without rounding, (m,) integers in units of 2**-1126.
 
-    terms: (m, n); weight: factor of each row, (n,), or None: 1. Results of several blocks of rows can
-    be added; `round_sum` converts the sum to float64.
+    terms: m numbers of each of n rows, (m, n); each of the m is summed over the rows. weight: factor
+    of each row, (n,), or None: 1. Results of several blocks of rows can be added; `round_sum`
+    converts the sum to float64.
     """
     every = terms if weight is None else terms * weight
     return np.array([exact_sum(np.ascontiguousarray(term)) for term in every], dtype=object)

@@ -791,12 +791,13 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         self._set_certificates(selected, full)
 
     def _set_certificates(self, selected: SelectedModel, full: Certificate | None) -> None:
-        """Set the certificates of the fit, with the error of always predicting one class.
+        """Set `certificate_`, `certificates_` and `full_certificate_`.
 
-        The class is the most frequent one of the calibration set, `calibration_`. A pruning is the
-        tree with some nodes turned into leaves. selected: the vote or pruning that was selected,
-        with its certificate and those of its alternatives; full: the certificate of the vote of all
-        prunings, if a single small tree predicts instead, or None.
+        Each also gets the error of always predicting the most frequent class of the calibration
+        set, `calibration_`. A pruning is the tree with some nodes turned into leaves. selected: the
+        vote or pruning that was selected, with its certificate and those of its alternatives; full:
+        the certificate of the vote of all prunings, if a single small tree predicts instead, or
+        None.
         """
         rows, codes = self._get_calibration_classes()
         baseline = compute_class_baseline(codes, self.classes_, rows.weight)
@@ -872,7 +873,12 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     }
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays, records, numbers and lists by name."""
+        """Return what a model file holds of the fit, as entries by name.
+
+        They are those of a tree vote without certificate (its tree, weights, vote and classes), and
+        the certificates, "train_size", "calibration" and "grown" (class counts of the training
+        rows): arrays, records with a method `to_stored`, numbers and lists.
+        """
         rows, stored = self.calibration_, super().__stored__()
         return stored if rows is None else {**stored, "grown": rows.grown}
 

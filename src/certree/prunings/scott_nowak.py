@@ -441,10 +441,10 @@ class ScottNowakRule(PruningRule):
     count_empty: bool
 
     def exponent(self, n_features: int) -> float:
-        """Return the exponent in ``(n / log n)^exponent``, for `n_features` features.
+        """Return the exponent of the resolution in the rule's theorem; subclasses implement it.
 
-        That is the number of intervals per feature, the resolution, which the tree of the rule's
-        theorem has for n rows. Subclasses implement the method.
+        The resolution, the number of intervals per feature of the theorem's tree, is ``(n / log
+        n)^exponent`` for n rows. n_features: number of features.
         """
         raise NotImplementedError
 
@@ -518,10 +518,10 @@ class SquareRoot(ScottNowakRule):
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """Return the exponent in ``(n / log n)^exponent``: 1 / (p + 1) for p = `n_features`.
+        """Return the exponent of the resolution in the rule's theorem: 1 / (p + 1), p = `n_features`.
 
-        That is the number of intervals per feature, the resolution, which the tree of the rule's
-        theorem has for n rows.
+        The resolution, the number of intervals per feature of the theorem's tree, is ``(n / log
+        n)^exponent`` for n rows.
         """
         return 1 / (n_features + 1)
 
@@ -568,10 +568,10 @@ class SpatiallyAdaptive(ScottNowakRule):
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """Return the exponent in ``(n / log n)^exponent``: 1 / p for p = `n_features`.
+        """Return the exponent of the resolution in the rule's theorem: 1 / p, p = `n_features`.
 
-        That is the number of intervals per feature, the resolution, which the tree of the rule's
-        theorem has for n rows.
+        The resolution, the number of intervals per feature of the theorem's tree, is ``(n / log
+        n)^exponent`` for n rows.
         """
         return 1 / n_features
 
@@ -614,11 +614,11 @@ class Polynomial(ScottNowakRule):
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """Return the exponent in ``(n / log n)^exponent``: 1 / (p + 2 smoothness - 2).
+        """Return the exponent of the resolution in the rule's theorem: 1 / (p + 2 smoothness - 2).
 
-        p is `n_features`. That is the number of intervals per feature, the resolution, which the
-        tree of the rule's theorem has for n rows. Raise ValueError if the parameter `smoothness` is
-        not in 1 .. 50.
+        p is `n_features`. The resolution, the number of intervals per feature of the theorem's
+        tree, is ``(n / log n)^exponent`` for n rows. Raise ValueError if the parameter `smoothness`
+        is not in 1 .. 50.
         """
         return 1 / (n_features + 2 * _check_smoothness(self.smoothness) - 2)
 

@@ -96,8 +96,7 @@ def check_coverage(coverage: Any) -> None:
 class Scores(ArrayRecord):
     """Sorted conformity scores of calibration rows, by region; each region is covered separately.
 
-    A region is a set of leaves, or a class; without regions there is one for all rows. Delta, a
-    parameter of the methods, is the probability with which the coverage of any region may fail.
+    A region is a set of leaves, or a class; without regions there is one for all rows.
 
     Parameters
     ----------
