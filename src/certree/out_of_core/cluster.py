@@ -46,7 +46,9 @@ _LOGGER = logging.getLogger("certree")
 
 
 class DaskRows:
-    """A table of Dask collections with equal partitions, as a `Source` of row chunks.
+    """A table of Dask collections with equal partitions, each of which is read as a `Chunk`.
+
+    A chunk has raw rows. The table is a `Source`, that is, a fit reads it block by block.
 
     Parameters
     ----------
@@ -55,9 +57,10 @@ class DaskRows:
     y : collection of shape (n,) or (n, n_targets), str, or list of str
         Targets, or names of their columns in X.
     weight, groups : collection of shape (n,), str, or None
-        Weights and groups, or names of their columns in X; None: there are none.
+        Weight and group of each row, or names of their columns in X; None: there are none.
     offset : collection of shape (n,) or (n, n_outputs), str, list of str, or None
-        Offsets, or names of their columns in X; None: there are none.
+        Offsets (known scores from which boosting starts), or names of their columns in X; None: there
+        are none.
 
     Attributes
     ----------
@@ -67,8 +70,8 @@ class DaskRows:
     Raises
     ------
     TypeError, ValueError
-        If an argument is no such collection, its partitions differ from those of X, or a name is no
-        column of X.
+        If an argument is no such collection, has another number of rows (arrays) or of partitions than
+        X, or a name is no column of X. Arrays are rechunked as X.
     """
 
     empty_table = n_rows = None
@@ -123,18 +126,20 @@ class DaskRows:
         return len(self._rows)
 
     def partition(self, number: int) -> Any:
-        """Return a partition as a `dask.delayed` object, which computes its `Chunk` on a worker.
+        """Return a partition as a `dask.delayed` object, which a worker computes.
 
-        number: 0 .. n_partitions - 1.
+        Its value is a `Chunk`: raw rows with features, targets, weights, groups and offsets. number:
+        0 .. n_partitions - 1.
         """
         columns = (None if tasks is None else tasks[number] for tasks in self._columns)
         delayed = import_extra("dask", "dask").delayed(make_chunk, pure=False)
         return delayed(number, self._rows[number], *columns, self._names)
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """Yield the rows of each partition, computed one after the other, as a `Chunk`.
+        """Yield the rows of each partition as a `Chunk`, computed one after the other.
 
-        targets_only: ignored; chunks always have their features. See `Source.chunks`.
+        A chunk has raw features, targets, weights, groups and offsets. targets_only: ignored; chunks
+        always have their features.
         """
         del targets_only
         dask = import_extra("dask", "dask")
@@ -143,11 +148,13 @@ class DaskRows:
 
 
 def _align_partitions(X: Any, collections: list[Any]) -> tuple[list[Any], list[list[Any] | None]]:
-    """Return the partitions of X, and those of y, weight, groups and offset, as Dask tasks.
+    """Return the partitions of X, and those of y, weight, groups and offset, as `dask.delayed` objects.
 
-    collections: the collections of y, weight, groups and offset, in this order; None: there is none.
-    Return the list of tasks of X, and for each entry of `collections` its list of tasks, or None. Raise
-    ValueError if a collection has another number of partitions than X.
+    collections: y, weight, groups and offset as Dask collections, in this order; None: the argument is
+    a column of X, or is not used. Arrays are rechunked first, so that partitions have as many rows as
+    those of X. Return the list of partitions of X, and for each entry of `collections` its list of
+    partitions, or None. Raise TypeError if an entry is no Dask collection, and ValueError if it has
+    another number of rows or of partitions than X.
     """
     aligned = {
         name: _rechunk_as(name, collection, X)
@@ -179,11 +186,11 @@ def _list_tasks(collection: Any, is_optimised: bool) -> list[Any]:
 
 
 def _rechunk_as(name: str, collection: Any, X: Any) -> Any:
-    """Rechunk a Dask array so that its partitions have as many rows as those of X.
+    """Return a Dask array whose partitions have as many rows as those of X, and all columns.
 
-    name: name of the argument of fit, for messages; collection: the argument. A collection with unknown
-    numbers of rows, or that is no array, is returned with its own partitions. Raise TypeError if
-    `collection` is no Dask collection, and ValueError if it has another number of rows than X.
+    name: name of the argument of fit, for messages; collection: the argument, which is not changed.
+    Rows are not rechunked if their numbers are unknown, or if it or X is a data frame. Raise TypeError
+    if `collection` is no Dask collection, and ValueError if it has another number of rows than X.
     """
     if not hasattr(collection, "to_delayed"):
         raise TypeError(
@@ -276,9 +283,10 @@ class PartitionSource(Protocol):
         ...
 
     def partition(self, number: int) -> Any:
-        """Return a `dask.delayed` object that reads a partition on a worker, as a `Chunk`.
+        """Return a `dask.delayed` object that reads a partition on a worker.
 
-        number: number of the partition.
+        Its value is a `Chunk`: raw rows with features, targets, weights, groups and offsets. number:
+        0 .. n_partitions - 1.
         """
         ...
 
@@ -292,9 +300,9 @@ class WorkerBlocks:
     numbers : tuple of int
         Numbers of the partitions of which the blocks were made.
     future : distributed.Future
-        Keeps the actor alive; its status tells whether the worker is lost.
+        Keeps the actor alive; its status shows whether the worker is lost.
     actor : distributed.Actor
-        Proxy of the worker's `WorkerActor`.
+        Proxy of the `WorkerActor`, the object on the worker that holds the blocks.
     """
 
     numbers: tuple[int, ...]
@@ -363,8 +371,8 @@ class DaskExecutor:
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """Read all rows once on the workers, and return the sum of ``f(chunk, *arguments)``.
 
-        A chunk has the raw rows of a partition (features, targets, weights). targets_only: ignored;
-        chunks always have their features. See `Executor.scan`.
+        A chunk has the raw rows of a partition (features, targets, weights, groups, offsets). Results
+        are added with `+`; None is skipped. targets_only: ignored; chunks always have their features.
         """
         del targets_only
         return self._sum_futures(self._compute_partitions(_scan_chunk, f, arguments))
@@ -374,10 +382,10 @@ class DaskExecutor:
     ) -> Any:
         """Read all rows once on the workers, and make a block of each partition.
 
-        ``f(number, chunk, *arguments)`` returns a `RowBlock`, which the worker keeps, and a partial
-        result; chunk: raw rows of a partition. per_block: for each partition, a further last
-        argument of f. Return the sum of the partial results. Former blocks are freed. See
-        `Executor.make_blocks`.
+        ``f(number, chunk, *arguments)`` returns a block (binned rows), which the worker keeps, and a
+        partial result; number, chunk: number and raw rows of a partition. per_block: for each
+        partition, a further last argument of f. Return the sum of the partial results, which `+`
+        adds; None is skipped. Former blocks are freed.
         """
         # A pickled copy, as callers may change arguments later, such as a random state.
         self._maker = f, dump(arguments), per_block
@@ -393,7 +401,10 @@ class DaskExecutor:
         return result
 
     def _group_by_worker(self, futures: list[Any]) -> list[tuple[int, ...]]:
-        """Return, for each worker, the positions in `futures` of the results that it stores."""
+        """Return, for each worker, the positions in `futures` of the results that it stores.
+
+        futures: finished Dask futures. A result that several workers store is listed for one of them.
+        """
         workers = self._client.who_has(futures)
         by_worker: dict[str, list[int]] = {}
         for number, future in enumerate(futures):
@@ -420,10 +431,10 @@ class DaskExecutor:
     def replace_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """Replace each block on its worker, and return the sum of partial results.
+        """Replace each block (binned rows) on its worker, and return the sum of partial results.
 
-        ``f(block, *arguments)`` returns the new block and a partial result. per_block: for each
-        block, a further last argument of f. See `Executor.replace_blocks`.
+        ``f(block, *arguments)`` returns the new block and a partial result; `+` adds partial results,
+        and None is skipped. per_block: for each block, by its number, a further last argument of f.
         """
         by_number = None if per_block is None else dict(enumerate(per_block))
         return self.run_on_root(_replace_blocks, f, arguments, by_number)
@@ -440,7 +451,8 @@ class DaskExecutor:
     def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Call ``f(rank, *arguments)`` on each worker that holds rows, and return all results.
 
-        Results are in the order of the ranks' numbers. See `run_on_ranks`.
+        rank: a `Rank`, the table of all rows of the worker and what earlier calls have stored.
+        Results are in the order in which workers are numbered. See `run_on_ranks`.
         """
         return self._run_on_ranks(f, arguments, from_all=True)
 
@@ -449,9 +461,10 @@ class DaskExecutor:
     ) -> list[Any]:
         """Call ``f(rank, *arguments)`` on each worker that holds rows.
 
-        The call is stored, so that it can be repeated after a worker is lost. from_all: whether the
-        results of all ranks are returned, or a list with the result of rank 0 alone. Raise
-        RuntimeError if workers are lost too often.
+        rank: a `Rank`, the table of all rows of the worker and what earlier calls have stored. The
+        call is stored, so that it can be repeated after a worker is lost. from_all: True returns the
+        results of all workers; False returns a list with the result of worker number 0 alone. Raise
+        RuntimeError if workers are lost four times in this call.
         """
         self._calls.append(dump((f, arguments)))
         for _ in range(_MAX_LOSSES):
@@ -545,7 +558,7 @@ class DaskExecutor:
 
         f: a job of several passes over the blocks; leader: a `Leader`, whose `reduce` and
         `replace_blocks` work on the blocks of all workers. If a worker is lost, its blocks are
-        recomputed, and the job is repeated. Raise RuntimeError if workers are lost too often.
+        recomputed, and the job is repeated. Raise RuntimeError if workers are lost four times.
         """
         job = dump((f, arguments))
         for _ in range(_MAX_LOSSES):
@@ -597,7 +610,7 @@ class DaskExecutor:
         """Call a method of the actor that holds some blocks, wait, and return the result.
 
         blocks: handle of these blocks; method: name of a method of `WorkerActor`. Raise
-        `_WorkerLost` or `LinkLost` as `_wait_for_answer` does.
+        `_WorkerLost` if the actor's worker is lost, and `LinkLost` if another worker of the fit is.
         """
         return self._wait_for_answer(blocks, self._send(blocks, method, *arguments))
 
@@ -666,9 +679,10 @@ class DaskExecutor:
             yield self._wait_for_future(future)
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
-        """Read all rows into memory: X, target, and weights, groups and offsets (each may be None).
+        """Read all rows into the memory of the client, and return them as one table.
 
-        See `Executor.load_rows`.
+        Return the features (array or data frame), and arrays of targets, weights, groups and offsets;
+        each of the last three is None if rows have none.
         """
         return join_chunks(self.scan(wrap_in_list))
 
@@ -740,9 +754,9 @@ class DaskExecutor:
             ) from error
 
     def _expect_cluster(self) -> None:
-        """Raise RuntimeError if the client has lost its cluster, or the cluster all workers.
+        """Raise RuntimeError if the cluster is closed, or has had no workers for 300 seconds.
 
-        Dask would wait for a new scheduler, which would not know the fit, and for new workers.
+        Dask alone would wait on: for a new scheduler, which would not know the fit, or for workers.
         """
         if self._client.status != "running":
             raise RuntimeError("the cluster was closed during the fit: fit again with a new client")
@@ -786,9 +800,10 @@ def _sum(*results: Any) -> Any:
 
 
 def _scan_chunk(f: Callable[..., Any], arguments: tuple[Any, ...], _: int, chunk: Chunk) -> Any:
-    """Call ``f(chunk, *arguments)`` on a worker, with arrays of `arguments` aligned in memory.
+    """Return ``f(chunk, *arguments)``, computed on a worker.
 
-    The third parameter, the number of the chunk, is not used.
+    chunk: raw rows of a partition. Arrays in `arguments` are aligned in memory first. The third
+    parameter, the number of the partition, is not used.
     """
     return f(chunk, *align_arrays(arguments))
 

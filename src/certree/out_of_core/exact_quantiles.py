@@ -100,7 +100,7 @@ def count_prefixes(
     step : int
         Number of the pass: 0, 1 or 2. Later passes have longer prefixes.
     begins : ndarray of uint64, or None
-        Only numbers count which have one of these prefixes in the previous pass; None: all.
+        Prefixes of the pass before, `step` - 1: only values with one of them are counted. None: all.
 
     Returns
     -------
@@ -177,8 +177,8 @@ def _find_prefix(prefixes: UInt64, counts: Int64, rank: int) -> tuple[int, int]:
     """Find the value of a given rank in a histogram of prefixes.
 
     prefixes, counts: distinct prefixes (leading bits) of encoded values, ascending, and number of
-    values with each, (k,); rank: number of smaller values in the histogram. Return the prefix of
-    the value, and the rank of the value among the values with this prefix.
+    values with each, (k,); rank: position of the value, from 0, if all values of the histogram are
+    sorted. Return the prefix of the value, and its position among the values with this prefix.
     """
     before = np.append(0, np.cumsum(counts))
     position = int(np.searchsorted(before, rank, side="right")) - 1
@@ -192,9 +192,11 @@ def find_quantile(
     get_values: GetValues,
     *arguments: Any,
 ) -> Float64:
-    """Return the smallest number that at least a fraction of the rows does not exceed, (1,).
+    """Return the smallest value at or below which at least a fraction of all values lies, (1,).
 
-    quantile: the fraction, between 0 and 1. Other parameters are those of `find_order_statistics`.
+    executor: holds the blocks of rows; quantile: the fraction, between 0 and 1; get_values:
+    ``get_values(block, *arguments)`` returns the values of a block's rows, (n,); unit: exponent: values
+    count by the weights of rows, rounded to multiples of 2^unit; None: each value counts once.
     """
     first: PrefixCounts = executor.reduce(count_prefixes, get_values, arguments, unit)
     rank = compute_quantile_rank(quantile, int(first.counts.sum()))

@@ -54,7 +54,10 @@ def exact_sum(values: Float64) -> int:
 
 
 def compute_exact_sum(values: Float64) -> float:
-    """Sum finite numbers, (n,), and round once: in memory the same as `math.fsum`, but faster."""
+    """Return the exact sum of finite numbers, (n,), rounded once to float64.
+
+    It equals `math.fsum`, but is faster. OverflowError is raised if it exceeds the range of float64.
+    """
     return round_sum(exact_sum(values))
 
 

@@ -61,10 +61,10 @@ class Source(Protocol):
 
     @property
     def empty_table(self) -> Any:
-        """A table with the columns of the features and no rows.
+        """An Arrow table with the columns of the features and no rows.
 
-        None if a feature may be categorical, that is, if some features hold strings, categories or
-        dates.
+        None if its columns do not suffice to encode rows: if some features hold strings, categories or
+        dates, or the rows are those of a Dask collection.
         """
         ...
 
@@ -107,10 +107,10 @@ class Executor(Protocol):
 
     @property
     def empty_table(self) -> Any:
-        """A table with the columns of the features and no rows.
+        """An Arrow table with the columns of the features and no rows.
 
-        None if a feature may be categorical, that is, if some features hold strings, categories or
-        dates.
+        None if its columns do not suffice to encode rows: if some features hold strings, categories or
+        dates, or the rows are those of a Dask collection.
         """
         ...
 
@@ -181,7 +181,8 @@ class Executor(Protocol):
     def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Call ``f(rank, *arguments)`` in each process that holds rows, and return all results.
 
-        Results are in the order of the ranks' numbers. `run_on_ranks` describes ranks and calls.
+        rank: a `Rank`, the table of all rows of the process and what earlier calls have stored.
+        Results are in the order in which processes are numbered. See `run_on_ranks`.
         """
         ...
 
@@ -208,19 +209,24 @@ class Executor(Protocol):
         ...
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
-        """Read all rows into memory: X, target, and weights, groups and offsets (each may be None)."""
+        """Read all rows into memory, and return them as one table.
+
+        Return the features (array or data frame), and arrays of targets, weights, groups and offsets;
+        each of the last three is None if rows have none.
+        """
         ...
 
 
 class ExecutorWrapper:
-    """Base class of executors that read some of the rows of another executor.
+    """Base class of executors that select or change the rows of another executor, block by block.
 
-    Subclasses define `scan` and `make_blocks`.
+    Subclasses define the methods in which they differ, such as `scan` and `make_blocks`. All others are
+    those of the wrapped executor, except `apply_memory_limit` and `load_rows`, which are missing.
 
     Parameters
     ----------
     executor : Executor
-        Reads all rows. Calls other than `scan` and `make_blocks` are passed on to it.
+        The wrapped executor, which reads all rows.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -286,10 +292,10 @@ class LocalBlocks:
     def replace_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """Replace each block by a new one, and return the sum of partial results.
+        """Replace each block (binned rows) by a new one, and return the sum of partial results.
 
-        ``f(block, *arguments)`` returns the new block and a partial result. per_block: for each
-        block, a further last argument of f. See `Executor.replace_blocks`.
+        ``f(block, *arguments)`` returns the new block and a partial result; `+` adds partial results,
+        and None is skipped. per_block: for each block, in order, a further last argument of f.
         """
         each = [()] * self.n_blocks if per_block is None else [(one,) for one in per_block]
         items = zip(self._blocks, each, strict=True)
@@ -312,7 +318,8 @@ class LocalBlocks:
     def _map_in_threads(self, f: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
         """Yield ``f(item)`` for each item, in order, computed in threads.
 
-        items: what f is called with; no more of them are taken at a time than there are threads.
+        items: what f is called with; the next one is taken when a thread is free. A process with one
+        thread calls f itself.
         """
         if self._pool is None:
             yield from map(f, items)
@@ -373,7 +380,9 @@ class LocalExecutor(LocalBlocks):
     def apply_memory_limit(self, need: MemoryNeed) -> None:
         """Choose the largest block sizes with which the fit stays within its memory limit, if any.
 
-        See `Executor.apply_memory_limit`.
+        Call it once, after the first pass over the rows. need: terms from which the memory of the
+        fit is estimated. Raise ValueError if even the smallest block sizes exceed the limit, and
+        DryRunError, which has the plan of the fit, in a dry run.
         """
         source: Any = self._source
         if is_dry_run():
@@ -390,7 +399,8 @@ class LocalExecutor(LocalBlocks):
     def expect_within_limit(self, n_compared: int = 0) -> None:
         """Raise ValueError if the process exceeds its memory limit, or would in the next step.
 
-        See `Executor.expect_within_limit`.
+        n_compared: number of rows whose hashes are in memory at the same time in the next step; 0 if it
+        compares no hashes. Do nothing without a memory limit.
         """
         if self._memory_limit is not None:
             expect_memory_within(self._current_limit, n_compared / self.block_sizes.compared_rows)
@@ -407,10 +417,10 @@ class LocalExecutor(LocalBlocks):
 
     @property
     def empty_table(self) -> Any:
-        """A table with the columns of the features and no rows.
+        """An Arrow table with the columns of the features and no rows.
 
-        None if a feature may be categorical, that is, if some features hold strings, categories or
-        dates.
+        None if its columns do not suffice to encode rows: if some features hold strings, categories or
+        dates, or the rows are those of a Dask collection.
         """
         return self._source.empty_table
 
@@ -441,12 +451,15 @@ class LocalExecutor(LocalBlocks):
     def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return ``[f(rank, *arguments)]``, a list of one result, because this process holds all rows.
 
-        See `run_on_ranks`.
+        rank: a `Rank`, the table of all rows and what earlier calls have stored. See `run_on_ranks`.
         """
         return [self.run_on_ranks(f, *arguments)]
 
     def _join(self) -> JoinedRows:
-        """Join the rows of all blocks to one table, which is returned, and drop the blocks."""
+        """Join the rows of all blocks to one table, and return it.
+
+        The blocks and their files are dropped.
+        """
         joined = JoinedRows.join(self._blocks, self.choose_storage(count_bytes(self._blocks)))
         if self._scratch is not None:
             self._scratch.clear()
@@ -473,8 +486,9 @@ class LocalExecutor(LocalBlocks):
     ) -> Any:
         """Read all rows once, and make a block of each chunk; return the sum of partial results.
 
-        ``f(number, chunk, *arguments)`` returns a `RowBlock` and a partial result; chunk: raw rows.
-        per_block: for each chunk, a further last argument of f. See `Executor.make_blocks`.
+        ``f(number, chunk, *arguments)`` returns a block (binned rows), which replaces former blocks,
+        and a partial result; number, chunk: number of the chunk from 0, and its raw rows. `+` adds
+        partial results, and None is skipped. per_block: for each chunk, a further last argument of f.
         """
         each = repeat(()) if per_block is None else ((one,) for one in per_block)
         chunks = zip(count(), self._read_chunks(), each, strict=False)
@@ -521,9 +535,10 @@ class LocalExecutor(LocalBlocks):
         return (f(*shared, *job) for job in jobs)
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
-        """Read all rows into memory: X, target, and weights, groups and offsets (each may be None).
+        """Read all rows into memory, and return them as one table.
 
-        See `Executor.load_rows`.
+        Return the features (array or data frame), and arrays of targets, weights, groups and offsets;
+        each of the last three is None if rows have none. In a dry run raise DryRunError instead.
         """
         if is_dry_run():
             source: Any = self._source

@@ -56,10 +56,11 @@ def add_hashes(
 def set_hashes_of_fit(model: Any, executor: Any, n: int, *, continues: bool) -> None:
     """Set the attributes by which a classifier recognises the n rows of its fit.
 
-    model: the classifier. `model.sample_hashes_` becomes the hashes of all rows, and
-    `model._sample_counts` the numbers of repeated rows. executor: holds the rows in blocks with
-    hashes from `add_hashes`; continues: whether the rows are added to those of the previous fit
-    (warm start).
+    model: the classifier. `model.sample_hashes_` becomes the ascending hashes of all rows, and
+    `model._sample_counts` their `RepeatCounts`, numbers of distinct and repeated rows. executor: holds
+    the rows in blocks with hashes from `add_hashes`, which are removed; continues: whether the rows are
+    added to those of the previous fit (warm start). Then nothing is done if `model.sample_hashes_` is
+    None.
     """
     if not continues:
         model.sample_hashes_, model._sample_counts = merge_fit_hashes(executor, n)
@@ -84,9 +85,9 @@ def merge_fit_hashes(
         The blocks, with hashes from `add_hashes`. They are replaced by blocks without hashes.
     n : int
         Number of rows in all blocks.
-    earlier : tuple of ndarray of uint64 and RepeatCounts, or None
-        Ascending hashes, and counts, of rows of an earlier fit, which are merged with those of the
-        blocks. None: there was no earlier fit.
+    earlier : tuple of (ndarray of uint64, RepeatCounts), or None
+        The result of this function for an earlier fit, whose rows are merged with those of the blocks.
+        None: there was no earlier fit.
 
     Returns
     -------
@@ -94,7 +95,8 @@ def merge_fit_hashes(
         Distinct hashes of all rows, ascending, of values and of values rounded to float32. The array
         is read-only.
     counts : RepeatCounts
-        Numbers of distinct and of repeated rows, and the hash of each table.
+        Number of all rows, number of distinct rows, hashes that occur twice or more often, and the
+        hash of each table (training rows, validation rows).
     """
     others, before = (_NONE, RepeatCounts(0, 0, _NONE, _NONE)) if earlier is None else earlier
     # Pages of the buffer that are never written take no memory.
@@ -120,11 +122,11 @@ def merge_fit_hashes(
 
 
 def _add_counts(counts: list[RepeatCounts], tables: tuple[int, ...]) -> RepeatCounts:
-    """Merge the counts of distinct and repeated rows of all ranges of hashes.
+    """Merge the counts of distinct and repeated rows of all ranges of hashes to one object.
 
-    counts: first the counts of rows before this fit, then the counts of each range, by ascending
-    hashes; the repeated hashes of the first object are contained in the others. tables: hash of each
-    table.
+    counts: first the counts of earlier fits, then those of the rows of this fit in each range of
+    hashes, ascending. Numbers of rows are added. Repeated hashes are those of the ranges, which contain
+    those of earlier fits. tables: hash of each table of rows, which the result stores.
     """
     return RepeatCounts(
         sum(block.n for block in counts),
@@ -144,11 +146,11 @@ def _get_tables(block: RowBlock) -> list[tuple[int, int]]:
 
 
 def _add_tables(sums: list[tuple[int, int]], before: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the hash of the training table and, if there is a validation set, the hash of its table.
+    """Return ``(hash of all training rows, hash of all validation rows)``.
 
-    sums: for each block, the hash of its training rows and the hash of its validation rows; before:
-    hashes of the rows of earlier fits. A table's hash is the sum of the hashes of its blocks modulo
-    2^64.
+    Without validation rows, whose hash is 0, the tuple has one element. sums: for each block, the hash
+    of its training rows and the hash of its validation rows; before: hashes of the tables of earlier
+    fits, which are added to the first element. Hashes are summed modulo 2^64.
     """
     fit, validation = (sum(column) % 2**64 for column in zip(*sums, strict=True))
     total = (fit + sum(before)) % 2**64

@@ -44,7 +44,8 @@ class GatheredRows:
     fold : ndarray of uint8, shape (n,), or None
         Number of the fold whose validation set has the row; None: there are no folds.
     categories : ndarray of int32, shape (n, q)
-        Index of each row's category in the q features that have more categories than bins.
+        For the q categorical features with more categories than bins, by ascending index of the
+        feature: the index of each row's category among the feature's categories.
     keys : ndarray of uint64, shape (n,)
         Random keys of the rows (hashes of their values and their number among equal rows), by which
         rows have the same order whatever their blocks; (0,) if q is 0.
@@ -106,7 +107,7 @@ class BinnedSamples(TrainingSamples):
     storage: Storage
 
     def get_bins(self, max_bins: int) -> Bins:
-        """Return the bin edges with the codes of these rows.
+        """Return the bin edges of the features, with the bin codes of these rows, (p, n), as `codes`.
 
         max_bins: ignored, as the rows are binned already.
         """
@@ -139,7 +140,7 @@ class BinnedSamples(TrainingSamples):
 
     @property
     def X(self) -> NDArray[Any]:  # noqa: N802 -- the name of rows in scikit-learn
-        """The bin codes of the rows, (n, p)."""
+        """Bin codes of the rows, (n, p) uint8; 255 for a missing value. Raw features are not stored."""
         return self.table
 
 
@@ -163,8 +164,9 @@ def gather_rows(
     has_classes, has_weights, has_folds : bool
         Whether targets are classes, rows have weights, and rows are assigned to folds.
     n_ranked : int
-        Number of features for which blocks store indices of categories. If it is not 0, the field
-        `keys` of the blocks must have keys, not hashes.
+        Number of features for which blocks store indices of categories, because they have more
+        categories than bins. If it is not 0, the caller must have replaced the hashes in the field
+        `keys` of the blocks by random keys of the rows, see `certree.out_of_core.keys.set_keys`.
 
     Returns
     -------
@@ -214,16 +216,16 @@ def fill_rows(
     rows : GatheredRows
         The arrays, which are overwritten.
     row_bytes : int
-        Bytes of a row in messages; rows that are copied at a time take at most
-        `BlockSizes.result_bytes`, or they are one row.
+        Bytes that a row takes while it is sent. As many rows are copied at a time as fit in
+        `executor.block_sizes.result_bytes`, but at least one.
     places : mapping of int to tuple of two int, or None
-        For each block, by number, the index of its first row in the table, and its digest; None:
-        the keys of the blocks are the indices of their rows in the table.
+        For each block, by number, the index of its first row in the table, and its digest, a checksum
+        of its rows. None: the field `keys` of blocks has the index of each row in the table.
 
     Raises
     ------
     ValueError
-        If a block has another digest.
+        If a block has another digest, because it was recomputed from other rows.
     """
     step = max(1, executor.block_sizes.result_bytes // row_bytes)
     for first in range(0, len(rows.y), step):
@@ -240,9 +242,9 @@ def fill_rows(
 
 
 def list_sizes(block: RowBlock) -> list[tuple[int, int, int]]:
-    """Return ``[(number, number of training rows, checksum)]`` of a block.
+    """Return ``[(number of the block, number of its training rows, checksum of its rows)]``.
 
-    `Executor.reduce` concatenates such lists.
+    `Executor.reduce` concatenates the lists of all blocks.
     """
     return [(block.number, block.n, block.digest)]
 
@@ -252,9 +254,11 @@ def copy_rows(
 ) -> list[tuple[Any, ...]]:
     """Return the rows of a block at the indices first .. end - 1 of the table; [] if it has none.
 
-    The list has one entry: indices of k rows in the table, codes (k, p), categories (q, k), keys,
-    targets (k,) or (n_targets, k), weights or None, and numbers of folds or None. places: as in
-    `fill_rows`. Raise ValueError if the block has another digest.
+    The list has one tuple: indices of k rows in the table (array or slice), bin codes (k, p), category
+    indices (q, k), keys (k,), targets (k,) or (n_targets, k), weights (k,) or None, and numbers of
+    folds (k,) or None. places: for each block, by number, the index of its first row in the table, and
+    the checksum of its rows; None: `block.keys` has the index of each row in the table. Raise
+    ValueError if the block has another checksum.
     """
     rows: Any
     place: Any

@@ -20,8 +20,9 @@ def set_group_keys(executor: Executor, n_groups: int) -> None:
 
     A group's key depends on the rows of the group alone, so that sorting by keys gives the same
     order of groups whatever the partition. The keys are those of `compute_group_keys`. executor:
-    holds blocks whose field `keys` has hashes of rows, and whose field `group` has group numbers;
-    n_groups: number of groups.
+    holds blocks whose field `keys` has hashes of rows, and whose field `group` has group numbers
+    0 .. n_groups - 1. Each row's entry of `keys` becomes the key of its group, and `group` becomes
+    None. Raise ValueError if the process holds more memory than its limit.
     """
     sums: UInt64 = executor.reduce(_sum_hashes, n_groups)
     executor.replace_blocks(
@@ -86,7 +87,7 @@ def _list_rows(
     """Return hashes, group numbers and weights of the rows of some groups in a block.
 
     is_wanted: for each group whether its rows are returned, (n_groups,). Return a list of one tuple of
-    three arrays, or [] if rows have no weights.
+    three arrays, (k,), or [] if the block has no rows, or rows have no weights.
     """
     if block.group is None or block.weight is None:
         return []
@@ -97,7 +98,7 @@ def _list_rows(
 def _with_group_keys(block: RowBlock, keys: UInt64) -> tuple[RowBlock, int]:
     """Return a block in which each row has the random key of its group, and 0 as partial result.
 
-    keys: key of each group, (n_groups,).
+    keys: key of each group, (n_groups,). The field `group` of the new block is None.
     """
     if block.group is None:
         return block, 0

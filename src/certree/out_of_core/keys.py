@@ -141,12 +141,14 @@ def count_shared_rows(
     among : HashRange
         The range of the hashes that are compared.
     in_several : ndarray of uint8
-        Prefixes that several blocks have, see `HashPrefixes`.
+        Bit mask of the prefixes that several blocks have, from `HashPrefixes.in_several`. Other rows
+        of the block cannot occur in another block.
 
     Returns
     -------
     list of SharedRows
-        The counts, as a list of one element.
+        The counts, as a list of one element, so that `Executor.reduce` concatenates those of all
+        blocks.
     """
     rows = among.find_positions(block.keys)
     is_shared = np.unpackbits(in_several).view(np.bool_)[among.compute_prefixes(block.keys[rows])]
@@ -206,7 +208,8 @@ def replace_hashes(block: RowBlock, before: EarlierCopies) -> tuple[RowBlock, in
     block : RowBlock
         The block, whose field `keys` still has hashes of rows.
     before : EarlierCopies
-        First copy number of each row that also occurs in other blocks, by its hash.
+        For rows that also occur in other blocks, by hash: the copy number of the first one in this
+        block, from `number_shared_rows`.
 
     Returns
     -------
@@ -312,9 +315,10 @@ def set_keys(executor: Any, n: int) -> int:
 
 
 def _join_ranges(ranges: list[EarlierCopies]) -> EarlierCopies:
-    """Join the first copy numbers of a block's rows over all ranges of hashes, by ascending hash.
+    """Join the entries of a block for all ranges of hashes to one object, by ascending hash.
 
-    A copy number is that of a row among equal rows: 0, 1, ... ranges: one object for each range.
+    ranges: one object for each range of hashes, which says for each hash with which copy number, that
+    is, number 0, 1, ... among the equal rows of all blocks, the rows of the block start.
     """
     none = np.zeros(0, dtype=np.uint64)
     hashes = np.concatenate([none, *(one.hashes for one in ranges)])

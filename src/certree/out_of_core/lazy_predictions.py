@@ -22,7 +22,8 @@ def support_dask_collections(method: Method) -> Method:
     for each row of X. For a Dask array or data frame the decorated method returns a lazy Dask
     collection: a Dask array, or a Dask series or data frame with the index of X. For any other X it
     calls the method. The signature does not change: X may be passed by position or by keyword. It
-    raises ValueError if X is a collection and any other argument than `n_iter` is set.
+    raises ValueError if X is a collection, and any other argument than `n_iter`, the number of boosting
+    rounds that predict, is not None.
     """
 
     @wraps(method)

@@ -376,7 +376,7 @@ def count_rank_bytes(metadata: Any, least: int) -> float:
 
 
 def expect_memory_within(limit: int, size_ratio: float) -> None:
-    """Check during a fit that the process stays within its memory limit.
+    """Raise ValueError during a fit if the process exceeds its memory limit, or would soon.
 
     No estimate before the fit covers very long strings, very many categories or very many equal rows.
 
@@ -390,7 +390,7 @@ def expect_memory_within(limit: int, size_ratio: float) -> None:
     Raises
     ------
     ValueError
-        If the process holds more memory than the limit, or would.
+        If the process holds more memory than the limit, or `size_ratio` is above 2.
     """
     n_bytes = measure_memory()
     if n_bytes > limit or size_ratio > _MAX_SIZE_RATIO:

@@ -78,10 +78,10 @@ def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
 def _collect_range(
     block: HashedRows, i: int, n: int
 ) -> list[tuple[UInt64, Int64, Float64, NDArray[Any]]]:
-    """Return the rows of a block whose hashes are in the i-th of n ranges of hashes.
+    """Return the rows of a block whose hashes are in range number i of n ranges of hashes.
 
-    Return a list of one tuple of four arrays, (k,): hash, number of the row over all blocks,
-    weight, and number of the group (0 without groups).
+    A hash is in the range of its remainder modulo n. Return a list of one tuple of four arrays, (k,):
+    hash, number of the row over all blocks, weight, and number of the group (0 without groups).
     """
     rows = find_hash_ranges(block.key, n) == i
     group = np.zeros(len(rows), np.intp) if block.group is None else block.group
@@ -100,7 +100,13 @@ def _number_rows(block: HashedRows) -> Int64:
 def _merge_range(
     block: HashedRows, i: int, n: int, keys: UInt64, first: Int64, total: Float64
 ) -> tuple[HashedRows, int]:
-    """Set the weights of copies in the i-th of n ranges to the sum, or to 0; see `sum_copies`."""
+    """Set the weight of the first of equal rows to the sum of their weights, and of the others to 0.
+
+    block: rows with hashes; i, n: only hashes with remainder i modulo n are changed; keys: the hashes
+    that several rows of all blocks have, ascending, (k,); first, total: number of the first row with
+    each of them over all blocks, and sum of the weights of its copies, (k,). Return the block with the
+    new weights, and 0 as partial result.
+    """
     rows = np.flatnonzero(find_hash_ranges(block.key, n) == i)
     position = np.minimum(np.searchsorted(keys, block.key[rows]), len(keys) - 1)
     is_copy = keys[position] == block.key[rows]
@@ -111,9 +117,10 @@ def _merge_range(
 
 
 def _list_weights(block: HashedRows) -> list[tuple[int, Float64]]:
-    """Return the number of a block, and the weights of its rows, in the order in which they were read.
+    """Return ``[(number of a block, weights of its rows)]``, in the order in which rows were read.
 
-    The list of one pair lets `Executor.reduce` concatenate the pairs of all blocks.
+    Rows that had weight 0 when they were read are left out. The list of one pair lets `Executor.reduce`
+    concatenate the pairs of all blocks.
     """
     weight = np.empty(len(block.row))
     weight[block.row] = block.weight
