@@ -66,13 +66,15 @@ class Rank:
         Indices of the rows on which a scorer evaluates rounds, among the training rows followed by the
         validation rows.
     selection : list of Rounds
-        Runs on the earlier rows, by which the latest rows choose the number of rounds.
+        Boosting runs that are fitted to the earlier rows of this process, from whose losses on the
+        latest rows the number of rounds is chosen; empty outside of this choice.
     third_scores : list of ndarray of float64, shape (n_outputs, n)
         Scores of the training rows by each of the models that are fitted to thirds of the rows, from
         which standard errors are estimated.
     model_scores, deviations : ndarray of float64, shape (n_outputs, n)
-        Scores of the training rows by the model, and sums of the deviations of their leaves, for
-        standard errors.
+        For standard errors: scores of the training rows by the model; and for each row the sum, over
+        the leaves that it reaches, of the standard deviation of the leaf's value over the prunings of
+        its tree (the subtrees that remain after cutting branches).
     """
 
     rows: JoinedRows

@@ -101,7 +101,8 @@ class RowSorter:
         Generator of the hash function, which is not advanced; rows are stratified by class. None: a
         fixed hash function without strata.
     weight_scalings : tuple of two (WeightScaling or None)
-        How the weights of training rows, and of validation rows, are scaled; None: they are not.
+        Functions that scale the weights of training rows, and of validation rows; None: their weights
+        are not scaled.
     feature_order : ndarray of int32, shape (p,), or None
         Order in which columns are hashed; None: the draw order of the features, see
         `Training.draw_order`.
@@ -124,17 +125,18 @@ class RowSorter:
         Returns
         -------
         Training or None
-            The rows of positive weight; None: there are none.
+            Features, targets and weights of the rows of positive weight as numbers; None: there are
+            none.
         """
         return encode_chunk(encoder, chunk, None)
 
     def sort_rows(self, training: Training) -> tuple[Any, UInt64, Int32, Groups | None]:
-        """Sort the n rows of a block by class, content, weight and offsets, and then by group.
+        """Find the order of a block's n rows by class, hash, weight and offsets, and then by group.
 
         Parameters
         ----------
         training : Training
-            The rows, in the order in which they were read.
+            Encoded rows, in the order in which they were read; they are not changed.
 
         Returns
         -------
@@ -158,8 +160,8 @@ class RowSorter:
     def _hash_rows(self, training: Training) -> tuple[UInt64, Int32]:
         """Return the hash and the classes of each row.
 
-        Return uint64, (n,), and int32, (n,) or (n, n_targets); classes are 0 for numeric targets or
-        without `random_state`.
+        training: the n encoded rows. Return hashes of features and targets, uint64, (n,), and class
+        codes, int32, (n,) or (n, n_targets), which are 0 for numeric targets or without `random_state`.
         """
         order = training.draw_order if self.feature_order is None else self.feature_order
         if self.random_state is not None:
@@ -296,9 +298,9 @@ def sort_block(
 
 
 def _list_ties(training: Training) -> Float64:
-    """Return the numbers by which equal rows are ordered, (k, n): offsets, then the weight.
+    """Return the numbers by which equal rows are ordered, (k, n): offsets, and the weight as last row.
 
-    The last number decides first.
+    Weights, which decide first, are 1 if rows have none. training: the n encoded rows.
     """
     weight = np.ones(len(training.y)) if training.weight is None else training.weight
     return np.vstack([*([] if training.offset is None else training.offset), weight])
@@ -337,9 +339,10 @@ def make_sorted_blocks(
 
 
 def _sum_classes(block: RowsToAssign, n_classes: list[int]) -> UInt64 | None:
-    """Sum the row hashes of each class in a block, by which classes get numbers; see `sum_classes`.
+    """Count the rows of each class in a block, and sum up their hashes modulo 2^64.
 
-    n_classes: number of classes of each target. Return None if the block has no rows.
+    Classes are later ordered by these numbers, see `rank_classes`. n_classes: number of classes of each
+    target. Return (2, sum of n_classes), counts and sums, or None if the block has no rows.
     """
     if not len(block.content):
         return None
@@ -349,9 +352,10 @@ def _sum_classes(block: RowsToAssign, n_classes: list[int]) -> UInt64 | None:
 def _list_class_sets(block: RowsToAssign, n_classes: list[int], rank: Int32) -> list[Int32]:
     """Return the distinct combinations of classes of several targets in a block.
 
-    n_classes: number of classes of each target; rank: numbers of the classes, from `rank_classes`
-    for all blocks. Return a list of one array, (k, n_targets), or an empty list if the block has no
-    rows.
+    n_classes: number of classes of each target; rank: position of each class in an order that
+    depends on contents, from `rank_classes` for all blocks. Return a list of one array with the
+    positions of the classes in each combination, ascending, (k, n_targets), or an empty list if the
+    block has no rows.
     """
     if not len(block.content):
         return []
@@ -361,7 +365,7 @@ def _list_class_sets(block: RowsToAssign, n_classes: list[int], rank: Int32) -> 
 def _set_strata(
     block: RowsToAssign, n_classes: list[int], rank: Int32, sets: Int32
 ) -> tuple[RowsToAssign, int]:
-    """Number the strata of a block's rows by their combinations of classes; return it, and 0.
+    """Return a block whose field `stratum` numbers the combination of classes of each row, and 0.
 
     n_classes: number of classes of each target; rank: position of each class in an order that
     depends on contents, from `rank_classes` for all blocks; sets: distinct combinations in all
@@ -505,19 +509,20 @@ def _find_range(block: RowsToAssign, n: int) -> NDArray[np.intp]:
 
 
 def get_contents_in_range(block: RowsToAssign, i: int, n: int) -> list[tuple[Any, ...]]:
-    """Return the rows of a block whose hashes are in a range.
+    """Return the rows of a block whose hashes are in range number i of n ranges of hashes.
 
     Parameters
     ----------
     block : RowsToAssign
         Rows of a block, with their hashes and sort keys.
     i, n : int
-        Number of the range, and number of ranges.
+        Number of the range, 0 .. n - 1, and number of ranges, into which `_find_range` divides.
 
     Returns
     -------
     list of one tuple
-        Number of the block; and stratum, hash, and offsets and weight of each row in the range.
+        Number of the block; and for the k rows in the range: strata, (k,), hashes, (k,), and `ties`,
+        offsets and weight, (n_outputs + 1, k) or (1, k).
     """
     rows = _find_range(block, n) == i
     return [(block.number, block.stratum[rows], block.content[rows], block.ties[:, rows])]
@@ -562,7 +567,8 @@ def get_rows_between(block: RowsToAssign, first: int, last: int) -> list[tuple[A
     Returns
     -------
     list of one tuple
-        Number of the block; and index, stratum and sort key of each row in the range.
+        Number of the block; and for the k rows in the range: indices in the block, strata and sort
+        keys, each (k,).
     """
     is_between = (block.sort_key >= np.uint64(first)) & (block.sort_key <= np.uint64(last))
     rows = np.flatnonzero(is_between)

@@ -45,7 +45,8 @@ class RowBlock:
     table_hashes : tuple of two int
         Sums of the hashes of rows with their targets: training rows, and validation rows.
     categories : ndarray of int32, shape (q, n)
-        Index of the category of each training row in q features with many categories; q is 0 once
+        For the q categorical features with more categories than bins, by ascending index of the
+        feature: index of each training row's category among the feature's categories. q is 0 once
         these are replaced by statistics.
     fold : ndarray of uint8, shape (n,) or (0,)
         Number of the fold whose validation set has the row; empty without folds.
@@ -90,7 +91,7 @@ class RowBlock:
         return int(self.y_val.shape[-1])
 
     def select_training_rows(self, rows: NDArray[Any]) -> RowBlock:
-        """Return a block of some of the training rows, without their bin codes.
+        """Return a block of some of the training rows, without their bin codes: p is 0.
 
         rows: mask or indices of the rows. Bin codes, validation rows and the hashes of `add_hashes`
         are left out, as they are not needed and would be copied.

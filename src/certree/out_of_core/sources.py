@@ -147,7 +147,10 @@ class FileRows:
             self._warn_of_exceptions()
 
     def _warn_of_exceptions(self) -> None:
-        """Warn of values that are no numbers in columns of numbers, if the fit reads these columns."""
+        """Issue a UserWarning for each column of numbers that holds values that are no numbers.
+
+        Only columns that the fit reads count. The message has the number of such values, and examples.
+        """
         for name in (*self.features, *self._list_other_columns()):
             column = self.inferred_schema.columns[name]
             n, examples = describe_exceptions(column)
@@ -206,7 +209,7 @@ class FileRows:
 
     @property
     def empty_table(self) -> pa.Table | None:
-        """A table with the columns of the features and no rows.
+        """An Arrow table with the columns of the features and no rows.
 
         None if some features hold strings, categories or dates, and so may be categorical.
         """
@@ -232,10 +235,10 @@ class FileRows:
             yield self._make_chunk(table, where, with_features=not targets_only)
 
     def _make_chunk(self, table: pa.Table, where: str, *, with_features: bool = True) -> Chunk:
-        """Return a table of rows as a `Chunk`.
+        """Return a table of rows as a `Chunk`: features, targets, weights, groups and offsets.
 
-        table: columns of the targets, weights, groups and offsets, and of the features; where: name
-        of the rows in error messages; with_features: whether the chunk has features X, or None.
+        table: Arrow table with the columns of all of these; where: name of the rows in error messages;
+        with_features: False: the chunk has None as its features, whose columns `table` may lack.
         """
         weight = None
         if self._weight is not None:
@@ -259,9 +262,10 @@ class FileRows:
 
     @cached_property
     def _pieces(self) -> list[tuple[int, Piece]]:
-        """For each partition the index of its file, and its part of this file.
+        """For each partition the index of its file, and its piece of this file.
 
-        See `TableFile.pieces`.
+        A piece is a list of indices of row groups, record batches or fragments, or None for the whole
+        file.
         """
         return [
             (i, piece)
@@ -270,9 +274,10 @@ class FileRows:
         ]
 
     def partition(self, number: int) -> Any:
-        """Return a partition as a `dask.delayed` object, which reads its `Chunk` on a worker.
+        """Return a partition as a `dask.delayed` object, which a worker reads and computes.
 
-        number: 0 .. n_partitions - 1. Workers must find the files at the same paths.
+        Its value is a `Chunk`: raw rows with features, targets, weights, groups and offsets. number:
+        0 .. n_partitions - 1. Workers must find the files at the same paths.
         """
         i, piece = self._pieces[number]
         alone = copy(self)
@@ -408,8 +413,9 @@ def normalize_targets(name: str, y: Any) -> Any:
 def _read_piece(rows: FileRows, piece: Piece, number: int) -> Chunk:
     """Read a part of a file as a partition, on a worker of a Dask cluster.
 
-    rows: a source that reads one file; piece: the part of the file, see `TableFile.pieces`; number:
-    number of the partition. FileNotFoundError is raised if the worker does not find the file.
+    rows: a source that reads one file; piece: indices of row groups, record batches or fragments, or
+    None for the whole file; number: number of the partition, for messages. FileNotFoundError is raised
+    if the worker does not find the file, and ValueError if the file has changed.
     """
     try:
         return rows.piece(piece, number)

@@ -52,11 +52,11 @@ class BlockTimes:
         return count_rows(self.executor)
 
     def find_at_rank(self, rank: int) -> float:
-        """Return the time of a rank; the earliest time has rank 0."""
+        """Return entry `rank` of all times in ascending order; the earliest time has rank 0."""
         return float(find_order_statistics(self.executor, [rank], get_time)[0])
 
     def count_around(self, value: float) -> tuple[int, int]:
-        """Return how many times are before a time, and how many are before or at it."""
+        """Return how many times are before `value`, and how many are before or at it."""
         n_less, n_most = self.executor.reduce(_count_around, value)
         return int(n_less), int(n_most)
 
@@ -65,14 +65,19 @@ class BlockTimes:
         return min(self.executor.reduce(_find_next, value), default=None)
 
     def find_gap_start(self, cut: float, gap: timedelta) -> float:
-        """Return the earliest time that is less than `gap` before `cut`; `cut` if there is none."""
+        """Return the earliest time that is less than `gap` before `cut`; `cut` if there is none.
+
+        cut: a time in days, as all times of the blocks.
+        """
         return min(self.executor.reduce(_list_gap, cut, gap), default=cut)
 
 
 def find_cut_of_rows(executor: Executor, n_latest: int, gap: int | timedelta) -> TimeCut:
-    """Return the boundaries of the latest rows of all blocks; see `find_time_cut`.
+    """Return the times that separate the earlier rows, a gap and the latest rows of all blocks.
 
-    executor: holds blocks that have times; n_latest, gap: as in `find_time_cut`.
+    executor: holds blocks that have times; n_latest: wanted number of latest rows, which is met as
+    nearly as possible, as rows of one time stay together; gap: number of rows, or time span, to leave
+    out before them. Raise ValueError if all times are equal, or the gap leaves no earlier rows.
     """
     times = BlockTimes(executor)
     return find_time_cut(times, times, n_latest, gap)
@@ -80,12 +85,12 @@ def find_cut_of_rows(executor: Executor, n_latest: int, gap: int | timedelta) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupTimes:
-    """Time and number of rows of each group; adding two objects joins the rows of both.
+    """Time and number of rows of each group.
 
     Parameters
     ----------
     time : ndarray of float64, shape (n_groups,)
-        Time of the latest row of each group; -inf without rows.
+        Time of the latest row of each group: a number, or days since 1970 for dates; -inf without rows.
     n_rows : ndarray of int64, shape (n_groups,)
         Number of rows of each group.
     """
@@ -94,12 +99,13 @@ class GroupTimes:
     n_rows: Int64
 
     def find_cut(self, size: float, gap: int | timedelta) -> TimeCut:
-        """Find the time that separates the latest groups from the earlier ones.
+        """Find the times that separate the earlier groups, a gap and the latest groups.
 
         `RowTimes.split_latest` does the same for a table in memory.
 
         size: wanted number (int) or fraction (float) of latest groups; gap: number of rows, or
-        duration, to leave out before them. Groups without rows are ignored.
+        duration, to leave out before them. Groups without rows are ignored. Raise ValueError if all
+        times are equal, or the gap leaves no earlier groups.
         """
         has_rows = self.n_rows > 0
         time, n_rows = self.time[has_rows], self.n_rows[has_rows]
@@ -123,7 +129,7 @@ def _has_times(block: RowsToAssign) -> list[bool]:
 
 
 def _count_rows(block: Any) -> int:
-    """Return the number of rows of a block, which has the field `time`."""
+    """Return the number of rows of a block. block: any object with the field `time`, (n,)."""
     return len(block.time)
 
 
@@ -169,14 +175,16 @@ def _list_ends(block: Any) -> list[float]:
 def assign_by_time(
     executor: Executor, names: Sequence[NDArray[Any] | None], size: float, gap: int | timedelta
 ) -> list[NDArray[np.uint8]]:
-    """Assign the rows of each block, or whole groups, to the sets `LATEST`, `EARLIER` or `GAP`.
+    """Assign the rows of each block, or whole groups, to the latest rows, earlier rows, or the gap.
 
-    Rows of the gap, between the earlier and the latest rows, are not used.
+    Rows of the gap, between the earlier and the latest rows, are not used. A group has the time of its
+    latest row.
 
     Parameters
     ----------
     executor : Executor
-        Holds blocks of type `RowsToAssign` with times.
+        Holds blocks of type `RowsToAssign` with times, in which all rows of a group have the group's
+        time. With groups, the field `group` becomes the number among the groups of all blocks.
     names : sequence of (ndarray or None)
         Names of the distinct groups of each block; None: the block has no groups, or no rows.
     size : int or float
@@ -187,7 +195,13 @@ def assign_by_time(
     Returns
     -------
     list of ndarray of uint8
-        For each block the set of each row, in the order of the block.
+        For each block the set of each row, in the order of the block: 0 (`LATEST`), 1 (`EARLIER`) or 2
+        (`GAP`).
+
+    Raises
+    ------
+    ValueError
+        If all times are equal, or the gap leaves no earlier rows.
     """
     if all(groups is None for groups in names):
         n = count_rows(executor)
@@ -202,28 +216,30 @@ def assign_by_time(
 
 
 def assign_by_cut(executor: Executor, cut: TimeCut) -> list[NDArray[np.uint8]]:
-    """Assign the rows of each block to the sets `LATEST`, `EARLIER` or `GAP` by their times.
+    """Assign the rows of each block to the latest rows, earlier rows, or the gap, by their times.
 
-    executor: holds blocks of type `RowsToAssign` with times; cut: boundaries of the sets. Return
-    for each block the set of each row, (n,), in the order of the block.
+    executor: holds blocks of type `RowsToAssign` with times; cut: end of the earlier rows, and
+    beginning of the latest ones. Return for each block the set of each row, (n,) uint8, in the order of
+    the block: 0 (`LATEST`), 1 (`EARLIER`) or 2 (`GAP`, between both).
     """
     return [sets for _, sets in sorted(executor.reduce(_assign_block, cut), key=itemgetter(0))]
 
 
 def _assign_block(block: RowsToAssign, cut: TimeCut) -> list[tuple[int, NDArray[np.uint8]]]:
-    """Assign each row of a block to a set by its time: the earlier rows, the gap, or the later rows.
+    """Assign each row of a block to the latest rows, earlier rows, or the gap, by its time.
 
-    block: the rows; cut: the boundaries of the sets. Return a list of one pair: number of the
-    block, and set of each row, (n,).
+    block: the rows; cut: end of the earlier rows, and beginning of the latest ones. Return a list of
+    one pair: number of the block, and set of each row, (n,): 0 (`LATEST`), 1 (`EARLIER`) or 2 (`GAP`).
     """
     return [(block.number, cut.assign(get_time(block)))]
 
 
 def _list_group_times(block: RowsToAssign) -> list[tuple[int, Float64, Int64]]:
-    """Return the number of a block, and time and number of rows of each of its groups.
+    """Return ``[(number of the block, time of each group, number of rows of each group)]``.
 
-    The list of one tuple lets `Executor.reduce` concatenate; it is empty if rows have no groups.
-    The arrays have shape (number of groups in the block,).
+    The list lets `Executor.reduce` concatenate the tuples of all blocks; it is empty if rows have no
+    groups. block: `group` has the position 0 .. k - 1 of each row's group among the k groups of the
+    block, and all rows of a group have one time. Both arrays are (k,).
     """
     if block.group is None:
         return []
@@ -234,5 +250,8 @@ def _list_group_times(block: RowsToAssign) -> list[tuple[int, Float64, Int64]]:
 
 
 def count_latest(size: float, n: int) -> int:
-    """Return how many of n rows, or groups, are the latest. size: the number (int), or a fraction."""
+    """Return how many of n rows, or groups, are the latest.
+
+    size: the number (int), which is returned, or a fraction (float), of which at least 1 results.
+    """
     return size if isinstance(size, int) else max(1, round(size * n))

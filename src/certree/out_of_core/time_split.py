@@ -71,10 +71,10 @@ class TimeArguments:
         return cls(time, gap, independent)
 
     def read_column(self, chunk: Chunk) -> RowTimes:
-        """Return the times of a chunk's rows.
+        """Return the times of a chunk's rows, which `RowTimes.values` holds as numbers.
 
-        Raise TypeError if X is a Dask array, and TypeError or ValueError for wrong times, with a
-        note that names the chunk.
+        chunk: raw rows, with the column of times. Raise TypeError if X is an array, whose columns have
+        no names, and TypeError or ValueError for wrong times, with a note that names the chunk.
         """
         if isinstance(chunk.X, np.ndarray):
             raise TypeError(
@@ -154,9 +154,10 @@ class OutOfCoreTimes:
     def number_blocks(self, executor: Executor, n_blocks: int) -> tuple[Int32, Int32]:
         """Divide rows, or whole groups, into blocks of consecutive times of about equal sizes.
 
-        executor: as `read_times` has left it; n_blocks: wanted number of blocks of time. Return the
-        number of each row's block of time, rows in the order of the executor's blocks, and the
-        second result of `RowTimes.number_blocks`.
+        executor: holds the blocks of rows that `read_times` has made; n_blocks: wanted number of
+        blocks of time. Return two arrays: the number of each row's block of time, rows in the order of
+        the executor's blocks, (n,); and for each block of time the earliest one that a model which is
+        applied to it must not be fitted on, because of the gap; without a gap that is the block itself.
         """
         found = sorted(executor.reduce(_list_times), key=itemgetter(0))
         _, values, group = zip(*found, strict=True)
@@ -205,7 +206,8 @@ class LatestPeriod:
     times : OutOfCoreTimes
         Times of all rows.
     cut : TimeCut
-        End of the earlier rows, and beginning of the latest ones; rows between them are left out.
+        Times (as numbers) at which the earlier rows end, and the latest ones begin; rows between them
+        are left out.
     earlier, latest : Period
         First and last time of the earlier rows, and of the latest ones.
     """
@@ -223,8 +225,9 @@ class LatestPeriod:
     def attach(self, executor: Executor, encoder: Any) -> Executor:
         """Return an executor that adds times to the chunks and leaves out the rows of the gap.
 
-        The gap lies between earlier and latest rows. executor: reads the chunks; encoder: copy of
-        the model, which encodes rows. See `OutOfCoreTimes.attach`.
+        The gap lies between earlier and latest rows. Chunks are raw rows; their field `time` is set.
+        executor: reads the chunks; encoder: copy of the model, which encodes rows. See
+        `OutOfCoreTimes.attach`.
         """
         return self.times.attach(executor, encoder, self.cut)
 
@@ -327,7 +330,11 @@ def _add_times(
 
 
 def _list_times(block: TimedBlock) -> list[tuple[int, Float64, Indices]]:
-    """Return number, times and numbers of groups (empty without groups) of a block, as a list."""
+    """Return ``[(number of the block, time of each row, number of each row's group)]``.
+
+    The last array is empty without groups. The list lets `Executor.reduce` concatenate the tuples of
+    all blocks.
+    """
     group = np.zeros(0, dtype=np.intp) if block.group is None else np.array(block.group)
     return [(block.number, np.array(block.time), group)]
 

@@ -197,10 +197,11 @@ def _count_repeats(executor: Executor, masks: list[Mask], n: int) -> int:
 def _collect_calibration_rows(
     executor: Executor, i: int, n: int
 ) -> tuple[list[int], tuple[UInt64, Mask, Int64]]:
-    """Return the calibration rows with a key in the i-th of n ranges, in the order of the blocks.
+    """Return the calibration rows whose key is in range number i of n ranges, block by block.
 
-    executor: blocks of `HashedRows`. Return the number of rows of each block, and the arguments of
-    `mark_repeats_by_key`.
+    executor: holds blocks of type `HashedRows`. Return the number of such rows in each block, and for
+    the m rows of all blocks the tuple of arguments of `mark_repeats_by_key`: their keys, whether a
+    training row has the same key, and the number of the row's group (or of the row), each (m,).
     """
     found = sorted(executor.reduce(_get_hashes_in_range, i, n), key=itemgetter(0))
     sizes = [len(keys) for _, _, keys, _ in found]
@@ -212,9 +213,9 @@ def share_keys(executor: Executor, n_ranges: int) -> None:
     """Give equal keys to rows that are copies of each other after rounding to float32.
 
     A copy that was stored as float32 gets the same key as its original in float64, so that `key`
-    finds it as a repeated row. executor: holds blocks of type `HashedRows`, whose field `key` is
-    changed; n_ranges: number of ranges into which hashes are divided, one of which is compared at a
-    time.
+    finds it as a repeated row. executor: holds blocks of type `HashedRows`, which are replaced by
+    blocks with another field `key` if there are such copies; n_ranges: number of ranges into which
+    hashes are divided, one of which is compared at a time.
     """
     kinds = executor.reduce(_has_both_kinds)
     if not all(any(has_kind) for has_kind in zip(*kinds, strict=True)):
@@ -238,10 +239,10 @@ def _has_both_kinds(block: HashedRows) -> list[tuple[bool, bool]]:
 
 
 def _get_float32_hashes(block: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
-    """Return those hashes of a block's rows that are in the i-th of n ranges of hashes.
+    """Return those hashes of a block's rows that are in range number i of n ranges of hashes.
 
-    Return a list of one pair: the hashes of rows that are exact in float32, and the hashes after
-    rounding to float32 of rows that are not.
+    A hash is in the range of its remainder modulo n. Return a list of one pair: the hashes of rows that
+    are exact in float32, and the hashes after rounding to float32 of rows that are not.
     """
     exact, rounded = block.key[block.is_float32], block.rounded
     return [(exact[find_hash_ranges(exact, n) == i], rounded[find_hash_ranges(rounded, n) == i])]
@@ -260,20 +261,22 @@ def _set_shared_keys(block: HashedRows, shared: UInt64) -> tuple[HashedRows, int
 def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
     """Mark the repeated calibration rows, which certificates count as errors in the worst case.
 
-    A calibration row is repeated if it equals a training row or an earlier calibration row.
+    A calibration row is repeated if it equals a training row or an earlier calibration row, in the
+    order in which rows are read; with groups, one of a group with a smaller number.
 
     Parameters
     ----------
     executor : Executor
-        Holds the blocks of type `HashedRows` that `split_blocks` has made.
+        Holds the blocks of type `HashedRows` that `split_blocks` has made. They are replaced by blocks
+        with the marks.
     n : int
         Number of rows in all blocks.
 
     Returns
     -------
     list of ndarray of bool
-        For each block: True for the rows that `certree.rows.duplicates.mark_repeats` marks in one
-        table, in the order of `RowSorter.sort_rows`.
+        For each block: True for repeated calibration rows, in the order of `RowSorter.sort_rows`. They
+        are the rows that `certree.rows.duplicates.mark_repeats` marks in one table.
     """
     n_ranges = count_hash_ranges(n, executor.block_sizes)
     for i in range(n_ranges):
@@ -287,8 +290,8 @@ def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
 def _mark_block(block: HashedRows, i: int, n: int, marks: Mask) -> tuple[HashedRows, int]:
     """Mark repeated calibration rows of a block; return the block with the marks, and 0.
 
-    i, n: number of the range of hashes, and number of ranges; marks: True for repeats, for each
-    calibration row in the range.
+    i, n: number of the range of hashes, and number of ranges; marks: for each calibration row in the
+    range, in the order of the block, True if it is repeated.
     """
     rows = (find_hash_ranges(block.key, n) == i) & block.is_calibration
     is_worst = block.is_worst.copy()
@@ -336,7 +339,10 @@ class HashedRows(RowsToAssign):
 
     @property
     def units(self) -> Int64:
-        """Number of each row's group over all blocks, (n,); without groups, a number of the row."""
+        """Number of each row's group among the groups of all blocks, (n,).
+
+        Without groups it is a number of the row, which no other row of any block has.
+        """
         if self.group is not None:
             return self.group.astype(np.int64)
         return (np.int64(self.number) << 40) + self.row
@@ -389,7 +395,11 @@ def read_hashed_rows(
 
 
 def _list_calibration_keys(block: HashedRows) -> list[tuple[int, UInt64]]:
-    """Return number of a block, and keys of its calibration rows as they were read, as a list."""
+    """Return ``[(number of the block, keys of its calibration rows)]``.
+
+    Keys are hashes that equal rows share, in the order in which rows were read. The list lets
+    `Executor.reduce` concatenate the pairs of all blocks.
+    """
     order = np.argsort(block.row)
     return [(block.number, block.key[order][block.is_calibration[order]])]
 
@@ -405,10 +415,11 @@ def _set_calibration_rows(block: HashedRows, mask: Mask) -> tuple[HashedRows, in
 def _get_hashes_in_range(
     block: HashedRows, i: int, n: int
 ) -> list[tuple[int, UInt64, UInt64, Int64]]:
-    """Return the keys of a block in the i-th of n ranges, as a list of one entry.
+    """Return the keys of a block's rows that are in range number i of n ranges, as a list of one tuple.
 
-    block: the block. The entry has the number of the block, the keys of training rows, the keys of
-    calibration rows, and the units of the calibration rows.
+    A key, a hash that equal rows share, is in the range of its remainder modulo n. The tuple has the
+    number of the block, the keys of training rows, the keys of calibration rows, and for each of the
+    latter the number of its group (or of the row, without groups).
     """
     is_inside = find_hash_ranges(block.key, n) == i
     train, calibration = ~block.is_calibration & is_inside, block.is_calibration & is_inside
@@ -556,9 +567,9 @@ def route_calibration_rows(
     are_classes_given : bool
         Whether the user has passed the classes to `fit`. All classes without training rows then get the
         same code.
-    masks : tuple of two ndarrays of bool
-        Which rows are calibration rows, and which count as errors (None: no such rows), in the
-        order of `sorter`.
+    masks : tuple of (ndarray of bool, ndarray of bool or None), shape (k,)
+        Which of the k rows of positive weight are calibration rows, and which count as errors (None: no
+        such rows), in the order of `sorter`.
 
     Returns
     -------
@@ -662,9 +673,10 @@ def join_calibration_blocks(
     Returns
     -------
     split : TrainCalibrationSplit
-        Training and calibration set of all rows.
+        Indices of the training and the calibration rows among all rows of positive weight, their
+        groups, and how many calibration rows are repeated.
     leaf : ndarray of int32, shape (m,)
-        Leaf of each calibration row.
+        Node number of the leaf that each calibration row reaches.
     y : ndarray, shape (m,)
         Class code (int32) or numeric target (float64) of each calibration row.
     weight : ndarray of float64, shape (m,), or None
@@ -696,7 +708,7 @@ def join_calibration_blocks(
 
 
 def _join_masks(masks: list[Mask | None]) -> Mask | None:
-    """Join the masks of all blocks in the order of the blocks; return None if all are None."""
+    """Join the masks of all blocks, each (n_i,), to one array; return None if all are None."""
     known = [mask for mask in masks if mask is not None]
     return np.concatenate(known) if known else None
 

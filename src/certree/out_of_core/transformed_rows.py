@@ -51,9 +51,9 @@ class TransformedRows(ExecutorWrapper):
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:  # noqa: ARG002 -- `transform` needs the features, and the number of the block
         """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the changed chunks.
 
-        A chunk has the raw rows of one block (features, targets, weights). `transform` changes it
-        before f gets it. targets_only: ignored, because `transform` needs the features. See
-        `Executor.scan`.
+        A chunk has the raw rows of one block (features, targets, weights, groups, offsets). The
+        function `transform`, with which this object was made, changes it before f gets it. Results are
+        added with `+`; None is skipped. targets_only: ignored, as `transform` needs the features.
         """
         arguments = f, arguments, self._transform, self._transform_arguments
         return self._executor.make_blocks(_scan_transformed, *arguments, per_block=self._per_block)
@@ -63,9 +63,10 @@ class TransformedRows(ExecutorWrapper):
     ) -> Any:
         """Read all rows once, make a block of each changed chunk, and sum the partial results.
 
-        A chunk has raw rows, which `transform` changes; ``f(number, chunk, *arguments)`` returns a
-        `RowBlock` and a partial result. per_block: for each chunk, a further last argument of f.
-        The sum of the partial results is returned. See `Executor.make_blocks`.
+        A chunk has raw rows, which the function `transform` of this object changes. Then ``f(number,
+        chunk, *arguments)`` returns a block (binned rows), which the executor keeps, and a partial
+        result. per_block: for each chunk, a further last argument of f. Return the sum of the partial
+        results, which `+` adds; None is skipped.
         """
         each = (
             [()] * len(self._per_block)

@@ -42,7 +42,7 @@ class SourceWithValidation:
 
     @property
     def empty_table(self) -> Any:
-        """A table with the columns of the features and no rows.
+        """An Arrow table with the columns of the features and no rows.
 
         None if a feature may be categorical, that is, if some features hold strings, categories or
         dates. Always None for Dask collections.
@@ -103,9 +103,10 @@ class SourceWithValidation:
         return n
 
     def partition(self, number: int) -> Any:
-        """Return a partition as a `dask.delayed` object, which computes its `Chunk` on a worker.
+        """Return a partition as a `dask.delayed` object, which a worker computes.
 
-        number: 0 .. n_partitions - 1. The last partitions are the validation set.
+        Its value is a `Chunk`: raw rows with features, targets, weights, groups and offsets. number:
+        0 .. n_partitions - 1. The last partitions are the validation set.
         """
         n = self._rows.n_partitions
         if number < n:
@@ -141,7 +142,8 @@ class ExecutorWithValidation(ExecutorWrapper):
     def apply_memory_limit(self, need: MemoryNeed) -> None:
         """Choose the largest block sizes with which the fit stays within its memory limit, if any.
 
-        See `Executor.apply_memory_limit`.
+        need: terms from which the memory of the fit is estimated; 16 bytes for each row of the
+        validation set are added. Raise ValueError if even the smallest block sizes exceed the limit.
         """
         # A classifier stores two hashes of 8 bytes for each row of the validation set.
         fixed = need.fixed + 16.0 * (self._source.n_validation or 0)
@@ -154,7 +156,10 @@ class ExecutorWithValidation(ExecutorWrapper):
         return self._source.n_validation
 
     def get_validation_executor(self) -> ValidationExecutor:
-        """Return an executor whose passes read the validation set, and skip the rows of the fit."""
+        """Return an executor that reads the same blocks, but skips the rows of the fit.
+
+        Its passes read the validation set alone.
+        """
         return ValidationExecutor(self._executor, self._source.validation_has_weights)
 
     def scan_validation_set(
@@ -191,8 +196,8 @@ class ExecutorWithValidation(ExecutorWrapper):
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
 
-        Chunks of the validation set are skipped. targets_only: whether f does not use the features. See
-        `Executor.scan`.
+        A chunk has raw rows; chunks of the validation set are skipped. Results are added with `+`; None
+        is skipped. targets_only: whether f does not use the features, so that they need not be read.
         """
         return self._executor.scan(_scan_table, False, f, arguments, targets_only=targets_only)
 
@@ -201,19 +206,20 @@ class ExecutorWithValidation(ExecutorWrapper):
     ) -> Any:
         """Read all rows once, and make a block of each chunk; return the sum of partial results.
 
-        ``f(number, chunk, *arguments)`` returns a `RowBlock` and a partial result; per_block: for
-        each chunk, a further last argument of f. Chunks of the validation set become blocks without
-        training rows. Before `scan_validation_set` is called, these blocks have no validation rows
-        either. See `Executor.make_blocks`.
+        A chunk has raw rows. ``f(number, chunk, *arguments)`` returns a block (binned rows) and a
+        partial result, which `+` adds; per_block: for each chunk, a further last argument of f. Chunks
+        of the validation set become blocks without training rows. Before `scan_validation_set` is
+        called, these blocks have no validation rows either.
         """
         return self._executor.make_blocks(
             _make_block, f, arguments, self._encoding, per_block=per_block
         )
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
-        """Read all rows into memory: X, target, and weights, groups and offsets (each may be None).
+        """Read the rows of the fit into memory, without the validation set, as one table.
 
-        See `Executor.load_rows`. Only rows of the fit are returned.
+        Return the features (array or data frame), and arrays of targets, weights, groups and offsets;
+        each of the last three is None if rows have none.
         """
         return join_chunks(self.scan(wrap_in_list))
 
@@ -255,16 +261,16 @@ class ValidationExecutor:
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """Read the validation set once, and return the sum of ``f(chunk, *arguments)`` over its chunks.
 
-        targets_only: whether f does not use the features. See `Executor.scan`.
+        A chunk has raw rows. Results are added with `+`; None is skipped. targets_only: whether f does
+        not use the features, so that they need not be read.
         """
         return self.executor.scan(_scan_table, True, f, arguments, targets_only=targets_only)
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
-        """Read the validation set into memory: X, target, weights, groups and offsets.
+        """Read the validation set into memory, and return it as one table.
 
-        Each of the last three may be None.
-
-        See `Executor.load_rows`.
+        Return the features (array or data frame), and arrays of targets, weights, groups and offsets;
+        each of the last three is None if rows have none.
         """
         return join_chunks(self.scan(wrap_in_list))
 
@@ -306,7 +312,7 @@ def _make_block(
     block : RowBlock
         Block of training rows without validation rows, or the other way round.
     result : object
-        The partial result; for the validation set the one for a block without rows.
+        The partial result of f; for the validation set that of a chunk without rows.
     """
     if not chunk.is_validation:
         made: tuple[RowBlock, Any] = f(number, chunk, *arguments, *block_arguments)
