@@ -148,7 +148,7 @@ def content_folds(
     Parameters
     ----------
     X : ndarray or CSR array of shape (n, p)
-        Encoded rows.
+        Encoded rows: numbers, and codes for categories.
     y : ndarray of shape (n,), or (n, q)
         Class codes (int32), or a numeric target (float64). The order of several columns does not
         matter.
@@ -192,15 +192,16 @@ def split_by_content(
     Parameters
     ----------
     X : ndarray or CSR array of shape (n, p)
-        Encoded rows.
+        Encoded rows: numbers, and codes for categories.
     y : ndarray of shape (n,), or (n, q)
         Class codes (int32), or a numeric target (float64).
     n_validation : int
-        Number of validation rows.
+        Number of validation rows, 0 .. n.
     rng : numpy RandomState
         Source of the random order.
     sample_weight : ndarray of shape (n,), or None
-        Positive weight of each row, which orders equal rows.
+        Positive weight of each row, by which equal rows are ordered before they are drawn; it has no
+        other effect. None: equal rows are ordered by position.
     order : ndarray of int32, shape (p,), or None
         Indices of the columns in the order in which rows are hashed; None: 0, 1, ....
 
@@ -272,9 +273,10 @@ def _shuffle_within_classes(
     and on rng, not on the positions of rows in the table. Rows with a numeric target count as one
     class. With several targets the combinations of classes are the classes.
 
-    X: encoded rows, (n, p). y: class codes or numeric targets, (n,) or (n, q). rng: source of the
-    random order. sample_weight: weight of each row, (n,), which orders equal rows, or None. order:
-    indices of the columns, (p,), in the order in which they are hashed, or None.
+    X: encoded rows (numbers, and codes for categories), (n, p). y: class codes or numeric targets, (n,)
+    or (n, q). rng: source of the random order. sample_weight: weight of each row, (n,), which orders
+    equal rows, or None. order: indices of the columns, (p,), in the order in which they are hashed, or
+    None.
     """
     hashes, y = hash_contents(X, y, rng, order)
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
@@ -293,7 +295,7 @@ def hash_contents(
     Parameters
     ----------
     X : ndarray or CSR array of shape (n, p)
-        Encoded rows.
+        Encoded rows: numbers, and codes for categories.
     y : ndarray of shape (n,) or (n, q)
         Class codes (int32), or numeric targets (float64).
     rng : numpy RandomState

@@ -365,7 +365,7 @@ class Float32Rounding(NamedTuple):
 
     @classmethod
     def inspect(cls, *tables: NDArray[Any], n: int | None = None) -> Float32Rounding:
-        """Determine which of n rows change when they are rounded to float32.
+        """Return which of n rows change when they are rounded to float32, as two masks.
 
         tables: columns of the rows from left to right, dense or CSR, (n, p) or (n,) each. n: number
         of rows; None: that of the first table. Without tables no row changes.
@@ -562,7 +562,7 @@ class RowHashes(NamedTuple):
 
     @property
     def keys(self) -> UInt64:
-        """Return a number for each row, (n,) uint64: equal for copies, different for other rows.
+        """A number for each row, (n,) uint64: equal for copies, different for other rows.
 
         The number is the row's hash in `exact`. For a fractional row whose rounded values equal a
         row that is exact in float32, it is the hash of that other row. Keys of different objects
@@ -626,7 +626,7 @@ def find_known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_],
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        Encoded rows.
+        Encoded rows: numbers, and codes for categories, as in the fit.
     hashes : ndarray of uint64
         Hashes of the rows of the fit, ascending: result of `compute_fit_hashes`. In model files of
         early versions they include hashes of rounded integers.

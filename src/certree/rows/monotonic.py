@@ -41,6 +41,8 @@ def check_monotonic_cst(
     Returns
     -------
     ndarray of int8, shape (p,) or (n_encoded,), or None
+        Constraint of each feature, or of each encoded column: 1 increasing, -1 decreasing, 0 none.
+        None: no feature has a constraint.
 
     Raises
     ------

@@ -175,7 +175,7 @@ class NearCopies:
 
     @property
     def names(self) -> str:
-        """Return the names in `left_out` as one text; at most five are listed."""
+        """Names in `left_out` as one text, such as "id, code"; at most five are listed."""
         more = len(self.left_out) - _MOST_NAMES
         return ", ".join(self.left_out[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
@@ -259,6 +259,9 @@ def find_near_copies(
     Returns
     -------
     NearCopies
+        Fraction of the calibration rows that have neighbours (training rows in the same quantile bins),
+        fraction of these that remain in halved bins, and number of rows that equal others in all
+        features but identifiers. No threshold is applied and no warning issued.
     """
     grouped = rows.groups is not None
     about: dict[str, Any] = {"grouped": grouped, "with_target": with_target}
@@ -558,12 +561,12 @@ class QuantileCodes(NamedTuple):
 
     @property
     def is_sampled(self) -> bool:
-        """Return whether there are more than 2^13 rows, so that only a part of them is compared."""
+        """Whether there are more than 2^13 rows, so that only a part of them is compared."""
         return len(self.columns[0]) > _ALL_ROWS
 
     @property
     def most_bins(self) -> int:
-        """Return the largest number of bins per feature for the comparison.
+        """Largest number of bins per feature for the comparison.
 
         Bins then have 3 values of `ordered` on average; 12 if there are more than 2^13 rows, so
         that `ordered` is a sample.
@@ -573,7 +576,7 @@ class QuantileCodes(NamedTuple):
 
     @property
     def fewest_bins(self) -> int:
-        """Return the number of bins per feature with which the comparison starts, a power of two.
+        """Number of bins per feature with which the comparison starts, a power of two.
 
         It is 64 if there are more than 2^13 rows; else at most 16, and about a quarter to a half of
         `most_bins` if that is less.

@@ -117,7 +117,7 @@ class WeightSpread:
 
     @property
     def effective_size(self) -> float:
-        """Return Kish's effective number of rows: (sum of weights)^2 / sum of squared weights.
+        """Kish's effective number of rows: (sum of weights)^2 / sum of squared weights.
 
         It is rounded to six significant digits, which no order of the rows changes; 0 without rows.
         """

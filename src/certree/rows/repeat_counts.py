@@ -97,7 +97,7 @@ class RepeatCounts:
 
     @property
     def n_once(self) -> int:
-        """Return the number of rows whose features no other row has, of the `n` rows."""
+        """Number of rows, of the `n` rows, whose features no other row has."""
         return self.n_distinct - len(self.twice) - len(self.often)
 
     def is_fit_table(self, hashed: int) -> bool:

@@ -119,7 +119,7 @@ class SeenRows(ArrayRecord):
         Parameters
         ----------
         X : ndarray of shape (n, p)
-            Encoded rows.
+            Encoded rows: numbers, and codes for categories.
         y : ndarray of shape (n,)
             Class codes or numeric targets.
         weight : ndarray of shape (n,), or None
@@ -174,12 +174,15 @@ class SeenRows(ArrayRecord):
 
     @property
     def keys(self) -> UInt64:
-        """Return a hash of `hashes` and `y` of each row, (n,) uint64; records are sorted by it."""
+        """Hash of the features and the target of each row, (n,) uint64; records are sorted by it.
+
+        It is computed from the fields `hashes` and `y`.
+        """
         return _compute_keys(self.hashes, self.y)
 
     @property
     def weights(self) -> Float64:
-        """Return the weight of each row, (n,), also if all are 1."""
+        """Weight of each row, (n,) float64, also if all are 1 and the field `weight` is None."""
         return np.ones(len(self.y)) if self.weight is None else self.weight
 
     @property
@@ -201,10 +204,10 @@ class SeenRows(ArrayRecord):
 
     @property
     def _columns(self) -> tuple[Any, ...]:
-        """Return all fields as arrays (n,): hashes, rounded, leaf, y, weight, lacks, in this order.
+        """All fields as arrays (n,): hashes, rounded, leaf, y, weight, lacks, in this order.
 
-        If weight or lacks is None, the tuple has weights of 1, or bits of 0, in its place. Only
-        rounded may be None.
+        If weight or lacks (bits of missing values) is None, the tuple has weights of 1, or bits of 0,
+        in its place. Only rounded may be None.
         """
         lacks = np.zeros(len(self.y), dtype=np.int32) if self.lacks is None else self.lacks
         return self.hashes, self.rounded, self.leaf, self.y, self.weights, lacks

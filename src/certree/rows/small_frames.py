@@ -91,8 +91,9 @@ def _encode_columns(
     """Return the numbers and category codes of a small frame, (n, p); None for unusual values.
 
     None tells the caller to use the general encoding. X: the data frame. kinds: what each column
-    holds. codes: for each feature the code of each category; None for a numeric feature. unknown:
-    code of categories that are not in codes.
+    holds, such as "number" or "text", from `_classify_columns`. codes: for each feature a mapping from
+    its categories to their codes; None for a numeric feature. unknown: code of categories that are not
+    in codes.
     """
     is_polars, numeric = hasattr(type(X), "rows"), [j for j, c in enumerate(codes) if c is None]
     if len(numeric) == len(codes) and not is_polars and _NUMPY_KINDS.issuperset(kinds):

@@ -49,7 +49,7 @@ class SparseFeatures:
 
     @property
     def tables(self) -> tuple[Any, ...]:
-        """Return the matrix as a tuple of one table, as `hash_samples` takes it."""
+        """The CSR matrix (n, p) as a tuple of one table, as `hash_samples` takes it."""
         return (self.matrix,)
 
     def is_float32(self, feature: int) -> bool:  # noqa: ARG002 -- as in `DenseFeatures`
@@ -58,12 +58,12 @@ class SparseFeatures:
 
     @property
     def n_features(self) -> int:
-        """Return the number of features, p."""
+        """Number of features, p."""
         return int(self.matrix.shape[1])
 
     @property
     def table(self) -> None:
-        """Return None: there is no C-ordered array (n, p), which `DenseFeatures.table` returns."""
+        """None: there is no C-ordered array (n, p) of all values, as `DenseFeatures.table` is."""
         return
 
     def take_matrix(self, rows: Any) -> Any:

@@ -73,7 +73,7 @@ class TrainCalibrationSplit:
 
     @property
     def worst(self) -> int:
-        """Return how many rows a certificate counts as errors, because they may be copies.
+        """Number of rows that a certificate counts as errors, because they may be copies.
 
         It is the number of True entries of `is_worst`, 0 if that is None.
         """
@@ -81,12 +81,12 @@ class TrainCalibrationSplit:
 
     @property
     def grouped(self) -> bool:
-        """Return whether rows have groups."""
+        """Whether rows have groups."""
         return self.groups is not None
 
     @property
     def n_units(self) -> int:
-        """Return the number of groups; if rows have none, the number of rows."""
+        """Number of groups; if rows have none, number of rows in both sets."""
         if self.groups is None:
             return len(self.train) + len(self.calibration)
         return len(np.unique(self.groups))
@@ -354,7 +354,9 @@ class TrainCalibrationSplitter:
     ) -> tuple[TrainCalibrationSplit, Indices]:
         """Split rows, or whole groups, so that the latest ones calibrate and earlier ones train.
 
-        The split depends on times, groups and the number of rows alone.
+        The attribute `train_size` is the fraction of the rows, or groups, that are earlier than the
+        calibration set, the gap included. The split depends on times, groups and the number of rows
+        alone; rows of one time stay together.
 
         Parameters
         ----------
