@@ -127,8 +127,11 @@ class Forest(TreeModel):
         """Translate the parameters of the estimator into arguments of `BinnedGrower`.
 
         n: number of rows, to which fractions in `min_samples_split` and `min_samples_leaf` refer;
-        p: number of features, likewise for `max_features`. Return the arguments by name: limits of
-        size and depth, numbers of features, smallest gain, and the order in which nodes are split.
+        p: number of features, likewise for `max_features`. Return nine arguments by name: "order"
+        ("depth", or "best" if the best split is made first), "max_leaves", "max_depth",
+        "max_features", "max_features_per_tree", "random_cuts" (whether splits are drawn at random),
+        "min_samples_split", "min_samples_leaf" and "min_gain". Numbers of rows and features are
+        integers there; None is no limit.
         """
         min_split = _resolve_min_rows(self.min_samples_split, n, 2)
         min_leaf = _resolve_min_rows(self.min_samples_leaf, n, 1)
@@ -285,9 +288,9 @@ class Forest(TreeModel):
         )
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check the restored forest: raise ValueError if it has no tree.
+        """Check the forest that was read from a model file: raise ValueError if it has no tree.
 
-        stored: content of the model file.
+        Loading calls it after the attributes are set. stored: content of the model file.
         """
         super()._finish_restore(stored)
         if not len(self.trees_):
@@ -377,10 +380,11 @@ def _compute_probabilities(mean: Float64, n_classes: int, power: float) -> Float
 
 
 def _read_leaf_values(stored: StoredState, name: str, model: TreeForest) -> Trees:
-    """Return the trees of a model file, with values at leaves, and 0 at inner nodes.
+    """Return the trees of a model file, with values (n_nodes, n_outputs): 0 at inner nodes.
 
     stored, name: the content of the file, and the section of the trees in it. model: the model that
-    is restored, which determines the number of outputs and, for classes, that values are in 0 .. 1.
+    is restored, which determines n_outputs (number of values of a leaf). Raise ValueError if the
+    section is malformed, or if probabilities of classes are not in 0 .. 1.
     """
     is_leaf = ~check_column(f"{name}.compares", stored[f"{name}.compares"], "bool", (None,))
     value = np.zeros((len(is_leaf), model._output_groups.n_outputs))
@@ -536,11 +540,11 @@ class TreeForest(Forest):
         previous: Trees | None,
         order: TimeArguments | None,
     ) -> Self:
-        """Fit to files or a Dask collection, and return self.
+        """Fit to files or a Dask collection, set the fitted attributes, and return self.
 
         X, y, sample_weight, groups: as `fit` takes them: files and names of columns, or Dask
         collections; previous: trees of the previous fit with a warm start, else None; order: the
-        arguments of `fit` about times, or None.
+        column of times and the gap that `fit` was called with, or None if rows have no times.
         """
         n_threads, how = get_n_threads_or_all(self.n_jobs), {"is_shown": self.verbose > 0}
         with (
@@ -932,9 +936,12 @@ class TreeForest(Forest):
     }
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays and numbers by name in the file.
+        """Return what a model file holds of the fit, by name in the file.
 
-        Values and rows are stored for leaves only; `_finish_restore` computes values of inner nodes.
+        Entries "trees.value" (leaf values, (n_leaves, n_outputs)) and "trees.rows" (total weight of
+        in-bag rows, (n_leaves,)) have leaves only; `_finish_restore` computes values of inner nodes.
+        Other entries are those of the base class: features, classes, hashes of the rows, the nodes
+        of the trees, importances, seed and `leaves_`.
         """
         is_leaf = self.trees_.is_leaf
         value = self.trees_.value[is_leaf].astype("f4" if self._has_classes else "f8")
@@ -942,9 +949,10 @@ class TreeForest(Forest):
         return super().__stored__() | {"trees.value": value, "trees.rows": rows}
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Compute the values of inner nodes of the restored trees, as model files hold those of leaves.
+        """Compute the values of inner nodes of the loaded trees, as model files hold those of leaves.
 
-        stored: content of the model file.
+        Loading calls it after the attributes are set, and it changes `trees_`. The sums that a warm
+        start needs are set to None. stored: content of the model file.
         """
         super()._finish_restore(stored)
         self._set_trees(self.trees_, self._rows)
@@ -1114,8 +1122,8 @@ def _hash_row_sampling(row_sampling: RowSampling) -> int:
 def _resolve_min_rows(value: Any, n: int, smallest: int) -> int:
     """Return the number of rows that `min_samples_split` or `min_samples_leaf` stands for.
 
-    value: an integer, which is returned, or a fraction of n, which is rounded up and is at least
-    `smallest`.
+    value: an int, which is returned; or a float (1.0, too), which is a fraction of n. The product
+    is rounded up, and is at least `smallest`.
     """
     return int(value) if isinstance(value, Integral) else max(smallest, ceil(value * n))
 
@@ -1123,8 +1131,9 @@ def _resolve_min_rows(value: Any, n: int, smallest: int) -> int:
 def _resolve_max_samples(max_samples: Any, n: int) -> int | None:
     """Return how many of n rows, or groups, are drawn for a tree; None stands for n.
 
-    max_samples: an integer; or a fraction of n, which is rounded and is at least 1; or None, which
-    is returned. Raise ValueError if an integer is larger than n.
+    max_samples: an int, which is the number; or a float (1.0, too), which is a fraction of n, where
+    the product is rounded and is at least 1; or None, which is returned. Raise ValueError if an int
+    is larger than n.
     """
     if max_samples is None:
         return None

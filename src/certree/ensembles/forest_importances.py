@@ -100,8 +100,9 @@ def shuffle_feature(X: Any, j: int, order: Indices, parts: Indices) -> Iterator[
     """Permute the values of one feature while the body of the with statement runs.
 
     X: rows, (n, p), an ndarray or a CSR matrix; j: index of the feature; order: permutation of the
-    rows, (n,): row i gets the value of row ``order[i]``. parts: indices of the calendar parts of the
-    feature, which move with it; sparse rows have none. It is a context manager, which gives the
+    rows, (n,): row i gets the value of row ``order[i]``. parts: indices of the columns that were
+    computed from the feature if it is a date (such as the month), which move with it; sparse rows
+    have none. It is a context manager, which gives the
     permuted rows, (n, p). An ndarray is changed in place and restored at the end, if the body
     raises no exception; of a sparse matrix the context gets a changed copy.
     """
@@ -156,10 +157,10 @@ def compute_permutation_importances(
         the order of the columns does not matter.
     owners : ndarray of intp, shape (p,)
         Index of the user's feature to which each column of X belongs: its own index, or, for
-        calendar parts, which come last, that of the date.
+        columns computed from dates (such as the month), which come last, that of the date.
     keep_leaves : callable
-        Takes the out-of-bag leaves of all rows, (T, n), and returns those that predict rows, as
-        `ForestSamples.keep_earlier_bags`.
+        Takes the out-of-bag leaves of all rows, (T, n), 0 for rows in the bag. Returns a like array
+        with 0 also for rows that the tree must not predict, as it was grown on later rows.
 
     Returns
     -------

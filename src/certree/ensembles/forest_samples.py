@@ -86,7 +86,11 @@ class OutOfBagLeaves(Protocol):
 
 
 class ForestFeatures(Protocol):
-    """Protocol of the feature table of a forest's training rows, in the order of `ForestSamples`."""
+    """Protocol of the feature table of a forest's training rows, in memory or in files.
+
+    It gives the number of features, the bin codes that trees grow on, and the leaves that
+    out-of-bag rows reach. Rows are in the order of `ForestSamples`: sorted by their content.
+    """
 
     @property
     def n_features(self) -> int:
@@ -120,8 +124,9 @@ class ForestFeatures(Protocol):
         """Find the leaf of each row in each tree of whose bag it is out.
 
         trees: the T trees; row_sampling: how their bags were drawn (number of draws, seed, with or
-        without replacement); n_threads: number of threads; select: returns which of the rows that
-        are out of a bag count as such, None: all. Return the leaves that the rows reach.
+        without replacement); n_threads: number of threads; select: function that takes the mask
+        (n,) of the rows that are out of the bag of one tree, and returns the mask of those that the
+        tree may predict; None: all. Return the leaves that these rows reach.
         """
         ...
 
@@ -174,8 +179,8 @@ class SortedFeatures:
     feature_order : ndarray of int32, shape (p,)
         The order in which features are drawn; it depends on their content alone.
     ranked : RankedRows or None
-        Ranks by mean target that replace the categories of features with very many, for each row in the
-        forest's order; None: no feature has so many.
+        Ranks by mean target that replace category codes in the features with more than 30
+        categories, for each row in the forest's order; None: no feature has so many.
     """
 
     features: DenseOrSparseFeatures
@@ -192,7 +197,8 @@ class SortedFeatures:
     def X(self) -> Any:  # noqa: N802
         """A sorted copy of the features, (n, p): a CSR matrix if they are sparse, else an ndarray.
 
-        Ranks replace the categories of `ranked`. Each access makes a new copy.
+        In features with more than 30 categories, ranks of the categories by mean target (the field
+        `ranked`) replace the codes. Each access makes a new copy.
         """
         X = self.features.take_matrix(self.order)
         return X if self.ranked is None else self.ranked.replace_in_table(X)
@@ -228,9 +234,9 @@ class SortedFeatures:
         """Find the leaf of each row in each tree of whose bag (sample of rows) it is out.
 
         trees: the T trees; row_sampling: how their bags were drawn (number of draws, seed, with or
-        without replacement); n_threads: number of threads; select: returns which of the rows that
-        are out of a bag count as such, None: all. Return the leaves that the rows reach, all in
-        memory.
+        without replacement); n_threads: number of threads; select: function that takes the mask
+        (n,) of the rows that are out of the bag of one tree, and returns the mask of those that the
+        tree may predict; None: all. Return the leaves that these rows reach, all in memory.
         """
         leaves = trees.find_out_of_bag_leaves(self.X, row_sampling, n_threads)
         kept = leaves if select is None else keep_selected_rows(leaves, select)
@@ -262,7 +268,10 @@ class InputRows:
 
     @classmethod
     def from_training(cls, training: Training) -> InputRows:
-        """Collect targets and weights from `training`, the encoded rows of a fit in memory."""
+        """Collect targets and weights of the training rows of a fit in memory.
+
+        training: the encoded rows of the fit; rows of weight zero are left out already.
+        """
         sides, n = training.split, len(training.y)
         indices = np.arange(n) if sides.indices is None else sides.indices
         n_input = n if sides.n_given is None else sides.n_given
@@ -273,7 +282,8 @@ def keep_selected_rows(leaves: Int32, select: SelectRows) -> Int32:
     """Return out-of-bag leaves, (T, n), with 0 for rows that `select` leaves out of those of a tree.
 
     leaves: ``~v`` = -1 - v for a row that is out of the bag of the tree, with the leaf v, and 0 for
-    rows in the bag, (T, n).
+    rows in the bag, (T, n); select: function that takes the mask (n,) of the rows that are out of
+    the bag of one tree, and returns the mask of those to keep.
     """
     return np.array([np.where(select(of_tree != 0), of_tree, 0) for of_tree in leaves], np.int32)
 
@@ -463,7 +473,10 @@ class ForestSamples:
         If rows have times, only trees whose bags hold earlier rows count; see
         `select_predicted_rows`.
 
-        trees: the T trees; row_sampling: how their bags were drawn; n_threads: number of threads.
+        trees: the T trees; row_sampling: how their bags were drawn (number of draws, seed, with or
+        without replacement); n_threads: number of threads. The result gives arrays of leaves,
+        (T, number of rows), by its methods: ``~v`` = -1 - v for an out-of-bag row with the leaf v,
+        0 for others.
         """
         select = None if self.first_excluded is None else self.select_predicted_rows
         return self.features.find_out_of_bag_leaves(trees, row_sampling, n_threads, select)

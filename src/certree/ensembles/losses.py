@@ -117,10 +117,11 @@ class Loss:
         return y.astype(np.float64)
 
     def get_output_targets(self, y: Float64) -> Float64:
-        """Return the numbers whose mean in each category is a feature of the category, for splits.
+        """Return the targets from which category statistics, further features, are computed.
 
-        y: as `encode_targets` returns it. Here y itself; `MultiOutputLoss` of classes returns
-        indicators of the classes, (n_outputs, n).
+        The mean of these numbers over the rows of a category is a numeric feature of the category
+        (target encoding). y: as `encode_targets` returns it. Here y itself; `MultiOutputLoss` of
+        classes returns indicators of the classes, (n_outputs, n).
         """
         return y
 
@@ -150,9 +151,11 @@ class Loss:
         )
 
     def find_start(self, rows: TrainingTargets) -> Float64:
-        """Compute the start score, to which trees are added, (n_outputs,), for rows in any blocks.
+        """Compute the start score, the constant to which trees are added, (n_outputs,).
 
-        rows: targets of the training rows.
+        It does not depend on the order of the rows or on their division into blocks. rows: targets,
+        weights and offsets of the training rows, whose methods compute sums and quantiles over the
+        blocks, in this process or on workers of a cluster.
         """
         raise NotImplementedError
 
@@ -235,7 +238,7 @@ class LogLoss(Loss):
 
         Half a row is added to the weight of each class, so that none has probability 0. With offsets
         the constants are such that the mean probability of each class is its frequency. rows: class
-        codes of the training rows.
+        codes, weights and offsets of the training rows.
         """
         weights, total = rows.get_class_weights(max(2, self.n_outputs))
         counts = weights + 0.5
@@ -296,7 +299,7 @@ class MeanLoss(RegressionLoss):
     def find_start(self, rows: TrainingTargets) -> Float64:
         """Compute the start score: the constant with the smallest mean loss if offsets are added, (1,).
 
-        rows: targets of the training rows.
+        rows: targets, weights and offsets of the training rows.
         """
         if not rows.has_offset:
             return self.compute_start_from_means(np.array([rows.compute_mean()]))
@@ -380,12 +383,11 @@ class _LogLinkLoss(MeanLoss):
         return True
 
     def list_start_terms(self, y: Float64, offset: Float64) -> Float64:
-        """Return the numbers of each row whose means give the start score with offsets, (2, n).
+        """Return two numbers of each row, whose means determine the start score, (2, n).
 
-        With offsets, (1, n), the start score is the constant c for which the weighted mean gradient
-        at the scores ``offset + c`` is 0: the logarithm of
-        sum w y exp((1 - power) offset) / sum w exp((2 - power) offset), for row weights w. y: targets,
-        (n,).
+        They are ``y * exp((1 - power) * offset)`` and ``exp((2 - power) * offset)``. The start
+        score is the logarithm of the ratio of their weighted means: the constant c for which the
+        weighted mean gradient at the scores ``offset + c`` is 0. y: targets, (n,); offset: (1, n).
         """
         exponent = offset[0]
         return np.stack(
@@ -395,7 +397,9 @@ class _LogLinkLoss(MeanLoss):
     def compute_start_from_means(self, means: Float64) -> Float64:
         """Return the start score, (1,): the logarithm of the mean target, or of a ratio of two means.
 
-        means: the mean target, (1,), or both means of `list_start_terms`, (2,).
+        means: the weighted mean target, (1,), if there are no offsets; else the weighted means of
+        both numbers that `list_start_terms` returns for a row, (2,): the logarithm of the first
+        divided by the second is returned.
         """
         start = np.log(means[:1])
         return start if len(means) == 1 else start - np.log(means[1])
@@ -582,12 +586,20 @@ def _fit_class_constants(counts: Float64, n: float, rows: TrainingTargets) -> Fl
 
 
 def _take_class_offsets(y: Float64, offset: Float64) -> Float64:
-    """Return `list_offsets` of the offsets of rows. y: targets, which do not matter."""
+    """Return the offsets of all K classes, (K, n), as a function that `sum_terms` takes.
+
+    y: targets, which do not matter; offset: log odds of the second of two classes, (1, n), where
+    the first class gets 0; or (K, n).
+    """
     del y
     return list_offsets(offset)
 
 
 def _compute_probability_terms(start: Float64, y: Float64, offset: Float64) -> Float64:
-    """Return `compute_class_probabilities` of rows. y: targets, which do not matter."""
+    """Return the class probabilities of rows, (K, n), as a function that `sum_terms` takes.
+
+    They are the softmax of start + offset. start: constant score of each class, (K,); y: targets,
+    which do not matter; offset: log odds of the second of two classes, (1, n), or (K, n).
+    """
     del y
     return compute_class_probabilities(start, offset)

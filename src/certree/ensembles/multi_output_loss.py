@@ -95,11 +95,12 @@ class MultiOutputLoss(Loss):
         return np.ascontiguousarray(np.broadcast_to(y, shape), dtype=np.float64)
 
     def get_output_targets(self, y: Float64) -> Float64:
-        """Return the numbers whose mean in each category is a feature of the category, for splits.
+        """Return the targets from which category statistics, further features, are computed.
 
-        y: as `encode_targets` returns it. For numbers y itself, (n_losses, n). For classes
-        indicators of 0 or 1, (n_outputs, n): one row for the second of two classes, or one row for
-        each of K > 2 classes; targets in the order `order`.
+        The mean of these numbers over the rows of a category is a numeric feature of the category
+        (target encoding). y: as `encode_targets` returns it. For numbers y itself, (n_losses, n). For
+        classes indicators of 0 or 1, (n_outputs, n): one row for the second of two classes, or one
+        row for each of K > 2 classes; targets in the order `order`.
         """
         if not self.components[0].has_classes:
             return y
@@ -193,7 +194,8 @@ class MultiOutputLoss(Loss):
     def find_start(self, rows: TrainingTargets) -> Float64:
         """Return the start scores, constants with the least mean loss, loss after loss, (n_outputs,).
 
-        rows: targets of the training rows. Offsets are supported if each loss has one output.
+        rows: targets, weights and offsets of the training rows. Offsets are supported if each loss
+        has one output.
         """
         return np.concatenate(
             [

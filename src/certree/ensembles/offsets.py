@@ -16,6 +16,8 @@ _MAX_NUMBER = 1e100
 def convert_offset(name: str, offset: Any, n: int, n_outputs: int, *, is_log: bool) -> Float64:
     """Check the offsets of n rows and convert them to an array (n_outputs, n) of float64.
 
+    Offsets are known scores of the rows, to which a boosted model adds its trees.
+
     Parameters
     ----------
     name : str
@@ -23,7 +25,7 @@ def convert_offset(name: str, offset: Any, n: int, n_outputs: int, *, is_log: bo
     offset : array-like of shape (n,), or (n, n_outputs) for several outputs
         Offsets in units of the scores.
     n, n_outputs : int
-        Number of rows, and of scores of a row.
+        Number of rows, and of scores of a row; one score for two classes.
     is_log : bool
         Whether scores are logarithms or log odds, which must be in -300 .. 300; other scores must be in
         -1e100 .. 1e100.
