@@ -641,9 +641,10 @@ class Guarantees:
 
         alpha: probability with which the monitor may ever raise an alarm although the bound holds;
         block: number of losses whose mean counts as one loss, for dependent rows; model_hash: hash
-        of the model file. The monitor starts without rows: pass the losses of new rows, 1 for an
-        error and else 0, to its method ``update``, and read ``broken``. Raises ValueError if the
-        bound is 1.
+        of the model file, with which losses of other models are refused; None: the monitor accepts
+        losses of any model, and cannot be saved. The monitor starts without rows: pass the losses
+        of new rows, 1 for an error and else 0, to its method ``update``, and read ``broken``.
+        Raises ValueError if the bound is 1.
         """
         return self.certificate.monitor(alpha, block=block, model_hash=model_hash)
 
@@ -1194,8 +1195,8 @@ class FitGuarantees(Guarantees):
     def explain_missing_guarantees(self) -> str | None:
         """Return why the fit has no guarantees beside the error as a whole, or None if it has.
 
-        The reason is a phrase: the rows came in groups or in time order, or there are fewer than 10
-        calibration rows.
+        The reason is a phrase: the rows came in groups, rows in time order may depend on each other,
+        or there are fewer than 10 calibration rows.
         """
         if self.certificate.grouped:
             return "the rows of the fit came in groups, and these guarantees need independent rows"
@@ -1637,6 +1638,9 @@ def conditional_guarantees(
     duplicates: Duplicates = "auto",
 ) -> ConditionalGuarantees:
     """Bound the error of any fitted classifier on each class, predicted class or group of new rows.
+
+    A family of guarantees, such as those on all classes, holds for all its members at once with
+    probability ``1 - delta``.
 
     Parameters
     ----------
