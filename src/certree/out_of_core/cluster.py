@@ -311,7 +311,7 @@ class WorkerBlocks:
 
     @property
     def is_lost(self) -> bool:
-        """Whether Dask has noticed that the worker is lost."""
+        """Whether Dask has noticed that the worker which holds the blocks is lost."""
         return self.future.status not in ("finished", "pending")
 
 
@@ -440,11 +440,11 @@ class DaskExecutor:
         return self.run_on_root(_replace_blocks, f, arguments, by_number)
 
     def run_on_ranks(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Call ``f(rank, *arguments)`` on each worker that holds rows; return the result of rank 0.
+        """Call ``f(rank, *arguments)`` on each worker that holds rows; return one result.
 
-        rank: a `Rank`, the table of all rows of the worker and what earlier calls have stored. If a
-        worker is lost, its rows and all earlier calls are computed again. See
-        `Executor.run_on_ranks`.
+        rank: a `Rank`, the table of all rows of the worker and what earlier calls have stored. Workers
+        are numbered; the result is that of worker number 0. If a worker is lost, its rows and all
+        earlier calls are computed again. See `Executor.run_on_ranks`.
         """
         return self._run_on_ranks(f, arguments, from_all=False)[0]
 
@@ -483,7 +483,7 @@ class DaskExecutor:
         raise self._make_loss_error()
 
     def _log_epoch(self) -> None:
-        """Log the addresses of the workers with rows, and the workers that were lost.
+        """Log the addresses of the workers with rows, and of the workers that were lost.
 
         An epoch is the time between two losses. The list of lost workers is then cleared.
         """
@@ -533,7 +533,10 @@ class DaskExecutor:
         return results
 
     def close(self) -> None:
-        """End running calls on all workers, close their links, and let them free their blocks."""
+        """End running calls on all workers, close their connections, and let them free their blocks.
+
+        The connections are those between workers. Workers that do not answer are ignored.
+        """
         if self._token is not None:
             with suppress(Exception):  # a worker that does not answer is lost
                 answers = [self._send(blocks, "end_rank") for blocks in self._workers]
@@ -587,6 +590,7 @@ class DaskExecutor:
         """Connect the workers to a binary tree, in which each one forwards requests to two children.
 
         Blocks of lost workers are recomputed on other workers first. Do nothing if all are connected.
+        `run_on_root` and `_run_on_ranks` call it before each job.
         """
         if self._is_connected:
             return
@@ -716,7 +720,7 @@ class DaskExecutor:
     def _submit(self, f: Callable[..., Any], *arguments: Any) -> Any:
         """Start ``f(*arguments)`` on a worker, and return its Dask future.
 
-        The call gets a key of its own, so that Dask does not hash the arguments.
+        The call gets a new key, so that Dask neither hashes the arguments nor reuses an earlier result.
         """
         return self._client.submit(_call_aligned, f, *arguments, pure=False)
 

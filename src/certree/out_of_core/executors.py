@@ -169,7 +169,7 @@ class Executor(Protocol):
         ...
 
     def run_on_ranks(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Call ``f(rank, *arguments)`` in each process that holds rows; return the result of rank 0.
+        """Call ``f(rank, *arguments)`` in each process that holds rows; return that of process 0.
 
         A `Rank` is the state of one process (a Dask worker, or this one): the table of all rows
         that the process holds, and what earlier calls have stored. The first call joins the blocks
@@ -318,8 +318,8 @@ class LocalBlocks:
     def _map_in_threads(self, f: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
         """Yield ``f(item)`` for each item, in order, computed in threads.
 
-        items: what f is called with; the next one is taken when a thread is free. A process with one
-        thread calls f itself.
+        items: what f is called with; the next one is taken when a thread is free. With one thread (no
+        pool) f is called in the caller's thread.
         """
         if self._pool is None:
             yield from map(f, items)
@@ -427,8 +427,9 @@ class LocalExecutor(LocalBlocks):
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
 
-        A chunk has raw rows (features, targets, weights). targets_only: whether f does not use the
-        features, so that they need not be read. See `Executor.scan`.
+        A chunk has raw rows (features, targets, weights, groups, offsets). Results are added with `+`;
+        None is skipped. targets_only: whether f does not use the features, so that they need not be
+        read.
         """
         chunks = self._read_chunks(targets_only=targets_only)
         result = sum_results(
@@ -477,7 +478,7 @@ class LocalExecutor(LocalBlocks):
     def _release_after(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return f, or a function that calls f and then releases freed memory to the system.
 
-        The second is returned if the fit has a memory limit.
+        The second is returned if the fit has a memory limit. f: a function of one argument.
         """
         return f if self._memory_limit is None else partial(_call_and_release, f)
 
@@ -500,9 +501,10 @@ class LocalExecutor(LocalBlocks):
         return result
 
     def _read_chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """Yield all rows as chunks, and show a progress bar if it was asked for.
+        """Yield all rows as chunks of raw rows, and show a progress bar if it was asked for.
 
-        targets_only: whether chunks may have None as their features X.
+        targets_only: whether chunks may have None as their features X. Raise ValueError if the process
+        exceeds its memory limit, if any.
         """
         n_rows = self._source.n_rows
         with show_progress(self._is_shown and n_rows is not None, n_rows or 0, "reading") as show:

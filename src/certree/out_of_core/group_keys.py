@@ -33,9 +33,10 @@ def set_group_keys(executor: Executor, n_groups: int) -> None:
 def _sum_weights(executor: Executor, sums: UInt64) -> Float64:
     """Return numbers that order groups with equal rows by their weights, (n_groups,).
 
-    They are those of `sum_weights_by_group`: 0 for groups without an equal group, or if rows have
-    no weights, and infinite for groups without rows. sums: sum of the row hashes of each group,
-    (n_groups,); two groups have equal rows if their sums are equal.
+    For groups with equal rows they are sums of weights, each multiplied by a factor that the row's
+    hash determines, see `sum_weights_by_group`. They are 0 for groups without an equal group, or if
+    rows have no weights, and infinite for groups without rows. sums: sum of the row hashes of each
+    group, (n_groups,); two groups have equal rows if their sums are equal.
     """
     n_groups = len(sums)
     n_rows: Int64 = executor.reduce(_count_rows, n_groups)

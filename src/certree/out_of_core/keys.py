@@ -32,7 +32,9 @@ _BITS_PER_ROW = 4
 
 @dataclass(frozen=True, slots=True)
 class HashRange:
-    """The hashes with remainder i after division by n, which are compared at a time.
+    """A range of row hashes (uint64): those with remainder i after division by n.
+
+    Blocks of rows compare the hashes of one range at a time, first their prefixes (leading bits).
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ class HashPrefixes:
     in_several: NDArray[np.uint8]
 
     def __add__(self, other: Self) -> Self:
-        """Return the prefixes of the row hashes in the blocks of both objects.
+        """Return which prefixes occur in any, and in several, of the blocks of both objects.
 
         other: the prefixes of other blocks.
         """

@@ -131,7 +131,8 @@ def _with_weights(chunk: Chunk, encoder: Any, weight: Float64) -> Chunk:
     """Return a chunk with the weights that its rows have after copies were merged.
 
     encoder: copy of the model, which checks targets and weights; weight: new weights of the rows whose
-    original weight is positive, (k,).
+    original weight is positive, (k,); all other rows get 0. Raise ValueError if the chunk has another
+    number of such rows than before.
     """
     found, weights = find_positive_rows(encoder, chunk), np.zeros(len(chunk.y))
     rows = np.zeros(0, np.intp) if found is None else found[2]

@@ -76,7 +76,11 @@ def is_dry_run() -> bool:
 
 @contextmanager
 def _dry_run() -> Iterator[None]:
-    """Return a context in which fits of this thread are dry runs: `is_dry_run` returns True."""
+    """Return a context in which fits of this thread are dry runs.
+
+    They estimate the memory that a fit needs, and raise `DryRunError` with it. `is_dry_run` returns
+    True in the context.
+    """
     token = _IS_DRY_RUN.set(True)
     try:
         yield

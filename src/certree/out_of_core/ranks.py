@@ -26,22 +26,23 @@ class Links(Protocol):
 
     @property
     def is_rank_0(self) -> bool:
-        """Whether this process has rank 0, which chooses splits and computes the values of nodes."""
+        """Whether this process has rank 0: the one that chooses splits and computes values of nodes."""
         ...
 
     def reduce(self, words: Int64, n_sums: int) -> None:
-        """Reduce an array over all ranks to rank 0, element by element.
+        """Reduce an array over all processes of the fit to process 0, element by element.
 
-        words: integers, (n,); the first n_sums elements are summed, the others reduced to their
-        maximum. The array is changed in place at rank 0, and is undefined afterwards at other
-        ranks. Implementations must not keep a reference to it.
+        words: this process' integers, (n,); the first n_sums elements are summed over all processes,
+        of the others the maximum is taken. In process 0 the array is changed in place to the result;
+        its values are undefined afterwards in others. Implementations must not keep a reference to it.
         """
         ...
 
     def share(self, words: Int64) -> None:
-        """Copy an array of integers from rank 0 to all ranks, in place.
+        """Copy an array of integers from process 0 to all processes of the fit.
 
-        words: (n,) at each rank. Implementations must not keep a reference to it.
+        words: (n,) in each process: read in process 0, and overwritten in the others. Implementations
+        must not keep a reference to it.
         """
         ...
 

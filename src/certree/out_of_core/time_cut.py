@@ -36,7 +36,9 @@ def get_time(block: Any) -> Float64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockTimes:
-    """Order statistics of the times of all blocks; see `certree.rows.time_order.TimeStatistics`.
+    """Order statistics of the times of the rows of all blocks, each computed in passes over them.
+
+    It implements the protocol `certree.rows.time_order.TimeStatistics`.
 
     Parameters
     ----------
@@ -48,7 +50,7 @@ class BlockTimes:
 
     @property
     def n(self) -> int:
-        """Number of times."""
+        """Number of rows of all blocks, each of which has a time."""
         return count_rows(self.executor)
 
     def find_at_rank(self, rank: int) -> float:
@@ -252,6 +254,7 @@ def _list_group_times(block: RowsToAssign) -> list[tuple[int, Float64, Int64]]:
 def count_latest(size: float, n: int) -> int:
     """Return how many of n rows, or groups, are the latest.
 
-    size: the number (int), which is returned, or a fraction (float), of which at least 1 results.
+    size: the number (int), which is returned; or a fraction (float) of n, for which round(size * n)
+    is returned, at least 1.
     """
     return size if isinstance(size, int) else max(1, round(size * n))

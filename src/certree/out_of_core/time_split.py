@@ -277,10 +277,11 @@ def _read_block(
 ) -> tuple[TimedBlock, Any]:
     """Read the times of the rows of positive weight in a block.
 
-    number, chunk: number of the block, and its raw rows; arguments: name the column of times.
-    Return the times, and a list of one tuple, which summarizes them: number of the block, number of
-    rows, type of the dates (None for numbers or without rows), earliest and latest time (2,), and
-    numbers of the distinct groups with their `GroupTimes`.
+    number, chunk: number of the block, and its raw rows; encoder: copy of the model, which finds rows
+    of positive weight and numbers groups; arguments: name the column of times. Return the times, and a
+    list of one tuple, which summarizes them: number of the block, number of rows, type of the dates
+    (None for numbers or without rows), earliest and latest time (2,), and numbers of the distinct
+    groups with their `GroupTimes`.
     """
     none, no_numbers = np.zeros(0), np.zeros(0, dtype=np.int64)
     numbers, groups, group = no_numbers, GroupTimes(none, no_numbers), None

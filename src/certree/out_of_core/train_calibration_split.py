@@ -249,10 +249,11 @@ def _get_float32_hashes(block: HashedRows, i: int, n: int) -> list[tuple[UInt64,
 
 
 def _set_shared_keys(block: HashedRows, shared: UInt64) -> tuple[HashedRows, int]:
-    """Return a block whose rows with a float32 copy have the key of the copy; and 0.
+    """Return a block whose rows with a float32 copy have the key of the copy, and 0.
 
-    block: n rows with hashes; shared: hashes, ascending, that some row has without rounding, and
-    another one after rounding to float32.
+    A float32 copy is a row that equals the row after rounding to float32; 0 is the partial result for
+    `Executor.replace_blocks`. block: n rows with hashes; shared: hashes, ascending, that some row has
+    without rounding, and another one after rounding to float32.
     """
     hashes = RowHashes(block.key, block.fractional, block.rounded, block.is_float32)
     return replace(block, key=hashes.compute_keys_among(shared)), 0
@@ -290,8 +291,9 @@ def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
 def _mark_block(block: HashedRows, i: int, n: int, marks: Mask) -> tuple[HashedRows, int]:
     """Mark repeated calibration rows of a block; return the block with the marks, and 0.
 
-    i, n: number of the range of hashes, and number of ranges; marks: for each calibration row in the
-    range, in the order of the block, True if it is repeated.
+    0 is the partial result for `Executor.replace_blocks`. i, n: number of the range of hashes, and
+    number of ranges; marks: for each calibration row in the range, in the order of the block, True if
+    it is repeated.
     """
     rows = (find_hash_ranges(block.key, n) == i) & block.is_calibration
     is_worst = block.is_worst.copy()
@@ -407,7 +409,8 @@ def _list_calibration_keys(block: HashedRows) -> list[tuple[int, UInt64]]:
 def _set_calibration_rows(block: HashedRows, mask: Mask) -> tuple[HashedRows, int]:
     """Store in a block which of its rows are calibration rows; return the new block, and 0.
 
-    mask: True for calibration rows, in the order of the block's rows.
+    0 is the partial result for `Executor.replace_blocks`. mask: True for calibration rows, in the order
+    of the block's rows.
     """
     return replace(block, is_calibration=mask), 0
 
@@ -497,9 +500,10 @@ def _take_training_rows(chunk: Chunk, encoder: Any, sorter: RowSorter, mask: Mas
 
 
 def _take(chunk: Chunk, target: Any, rows: Indices) -> Chunk:
-    """Return some rows of a block.
+    """Return some rows of a chunk, with checked targets in place of its own.
 
-    chunk: the block; target: checked target of all its rows; rows: positions of the rows to return.
+    chunk: raw rows of a block; target: checked target of all its rows; rows: positions of the rows to
+    return, (k,).
     """
     return replace(chunk, y=target).take(rows)
 
@@ -625,7 +629,8 @@ def _multiply_class_weights(
     """Multiply the weights of rows, (m,), by those of their classes; None stands for weights of 1.
 
     encoder: its attribute `class_weight`, if any, is a dictionary from a class to its weight, or
-    None; target: class of each row, (m,).
+    None; classes that it lacks have 1. target: class of each row, (m,). Return `weight` itself, which
+    may be None, if there are no class weights.
     """
     factors = getattr(encoder, "class_weight", None)
     if factors is None:

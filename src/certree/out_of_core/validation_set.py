@@ -88,9 +88,10 @@ class SourceWithValidation:
         self._rows.block_rows = self._validation.block_rows = n
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """Yield the rows of the fit, and then those of the validation set, as chunks.
+        """Yield the rows of the fit, and then those of the validation set, as chunks of raw rows.
 
-        targets_only: whether chunks may have None as their features X. See `Source.chunks`.
+        Chunks of the validation set have `is_validation` set. targets_only: whether chunks may have
+        None as their features X.
         """
         yield from self._rows.chunks(targets_only=targets_only)
         for chunk in self._validation.chunks(targets_only=targets_only):
@@ -121,10 +122,10 @@ def _mark_validation(chunk: Chunk) -> Chunk:
 
 
 class ExecutorWithValidation(ExecutorWrapper):
-    """An executor for the rows of a fit that also holds blocks of the validation set.
+    """An executor for the rows of a fit that also holds blocks of the user's validation set.
 
-    Passes over the rows skip the validation set. The validation set has blocks of
-    its own, without training rows.
+    Passes over raw rows (`scan`, `load_rows`) skip the validation set. `make_blocks` makes blocks of
+    both; those of the validation set have no training rows.
 
     Parameters
     ----------
@@ -233,9 +234,9 @@ class ValidationEncoding:
     encoder : object
         Copy of the model, which encodes rows by the classes and categories of the rows of the fit.
     weight_scaling : WeightScaling or None
-        How weights are scaled; None: they are not scaled.
+        Function that scales weights; None: they are not scaled.
     has_hashes : bool
-        Whether a classifier stores hashes of the rows.
+        Whether a classifier stores hashes of the rows, by which it later detects them.
     """
 
     encoder: Any

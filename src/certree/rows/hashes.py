@@ -564,9 +564,10 @@ class RowHashes(NamedTuple):
     def keys(self) -> UInt64:
         """A number for each row, (n,) uint64: equal for copies, different for other rows.
 
-        The number is the row's hash in `exact`. For a fractional row whose rounded values equal a
-        row that is exact in float32, it is the hash of that other row. Keys of different objects
-        are not comparable.
+        Copies are rows that are equal, or of which one equals the other after rounding to float32. The
+        number is the row's hash in `exact`. For a fractional row whose rounded values equal a row that
+        is exact in float32, it is the hash of that other row. Keys of different objects are not
+        comparable.
         """
         if not (len(self.fractional) and self.is_float32.any()):
             return self.exact
@@ -575,6 +576,7 @@ class RowHashes(NamedTuple):
     def compute_keys_among(self, known: UInt64) -> UInt64:
         """Return a number for each row, (n,) uint64: equal for copies in all compared tables.
 
+        Copies are rows that are equal, or of which one equals the other after rounding to float32.
         This is `keys` for several tables: call it on the object of each table, with the same known.
         known: hashes (`exact`) of the rows of all tables that are exact in float32, this table's
         included, distinct and ascending.

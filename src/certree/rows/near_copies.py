@@ -568,8 +568,8 @@ class QuantileCodes(NamedTuple):
     def most_bins(self) -> int:
         """Largest number of bins per feature for the comparison.
 
-        Bins then have 3 values of `ordered` on average; 12 if there are more than 2^13 rows, so
-        that `ordered` is a sample.
+        Bins then have 3 values of the field `ordered` on average; 12 if there are more than 2^13 rows,
+        so that `ordered` has only a sample of the values.
         """
         fewest = _FEWEST_OF_SAMPLE if self.is_sampled else _FEWEST_IN_BIN
         return self.ordered.shape[1] // fewest
@@ -588,11 +588,11 @@ class QuantileCodes(NamedTuple):
     def hash_bins(self, bins: int, same: UInt64, *row_sets: Indices) -> list[UInt64]:
         """Hash the bin numbers of rows: rows with equal hashes are in the same bin of each feature.
 
-        bins: number of bins of each feature, a power of two. same: for each row of `rows` a hash of
-        the values that must be equal, too, such as texts and the class, (m,), from
-        `hash_fixed_columns`. row_sets: sets of rows, such as calibration and training rows, each an
-        array of positions in `rows`. Return a list with an array of hashes for each set, uint64, in
-        the order of its positions.
+        bins: number of bins of each feature, a power of two. same: for each of the m compared rows (the
+        field `rows`) a hash of the values that must be equal, too, such as texts and the class, (m,),
+        from `hash_fixed_columns`. row_sets: sets of rows, such as calibration and training rows, each
+        an array of positions in the field `rows`. Return a list with an array of hashes for each set,
+        uint64, in the order of its positions.
         """
         q, n = self.ordered.shape
         place = (n + 1) * np.arange(q)[:, None]
@@ -607,9 +607,9 @@ class QuantileCodes(NamedTuple):
     def hash_values(self, positions: Indices, same: UInt64) -> UInt64:
         """Hash the values of rows, (k,) uint64: equal hashes mean equal values in all features.
 
-        positions: positions of k rows in `rows`, (k,). same: for each row of `rows` a hash of the
-        values that must be equal, too, such as texts and the class, (m,), from
-        `hash_fixed_columns`.
+        positions: positions of k rows in the field `rows`, which lists the m compared rows, (k,). same:
+        for each compared row a hash of the values that must be equal, too, such as texts and the class,
+        (m,), from `hash_fixed_columns`.
         """
         rows = self.rows[positions]
         return hash_samples(

@@ -34,11 +34,14 @@ class WeightUnit:
 
     @classmethod
     def find(cls, weight: Float64) -> WeightUnit:
-        """Compute the unit of the positive weights of rows, (n,); both fields are 0 if n is 0."""
+        """Return the largest of positive weights, (n,), and the number of which all are multiples.
+
+        These are the fields `largest` and `common`; both are 0 if n is 0.
+        """
         return cls(*find_weight_unit(weight)) if len(weight) else NO_WEIGHTS
 
     def __add__(self, other: WeightUnit) -> WeightUnit:
-        """Return the unit of the weights of both blocks of rows together.
+        """Return the `WeightUnit` (largest weight, common divisor) of both blocks of rows together.
 
         `common` is the largest number of which both blocks' `common` are integer multiples; 0 if
         there is none above `largest` / 2^16, or if that of a block with rows is 0. A block without
@@ -102,7 +105,7 @@ class WeightSpread:
 
     @classmethod
     def measure(cls, weight: Float64) -> WeightSpread:
-        """Compute the sums for the positive weights of rows, (n,); n may be 0."""
+        """Return sum, root of the sum of squares, and number of positive weights, (n,); n may be 0."""
         if not len(weight):
             return cls()
         largest = float(weight.max())  # squares of large weights overflow

@@ -213,9 +213,10 @@ class SeenRows(ArrayRecord):
         return self.hashes, self.rounded, self.leaf, self.y, self.weights, lacks
 
     def add(self, others: SeenRows) -> SeenRows:
-        """Return the rows of both objects in one `SeenRows`; neither object is changed.
+        """Return the records of the rows of both objects in one; neither object is changed.
 
-        others: records of the rows to add, with leaves in the same tree.
+        others: records (hashes, leaves, targets, weights) of the rows to add, with leaves in the same
+        tree.
 
         Raises
         ------

@@ -117,7 +117,7 @@ class TrainCalibrationSplit:
 
     @classmethod
     def train_on_all(cls, n: int) -> TrainCalibrationSplit:
-        """Return a split of n rows with all of them in the training set."""
+        """Return a split of n rows with all of them in the training set, and none for calibration."""
         every = np.arange(n)
         return cls(every, every[:0])
 
@@ -125,8 +125,8 @@ class TrainCalibrationSplit:
 def check_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
     """Convert the parameter groups to an array (n,), the group of each of n rows.
 
-    Raise a ValueError if its shape is not (n,), or if an entry is missing (None, NaN), and a TypeError
-    if it is the name of a column.
+    groups: argument of `fit`, any array-like. Raise a ValueError if its shape is not (n,), or if an
+    entry is missing (None, NaN), and a TypeError if it is the name of a column.
     """
     expect_no_column_name("groups", groups)
     given = to_array("groups", groups)
