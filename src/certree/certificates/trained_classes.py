@@ -159,7 +159,8 @@ def _restore_trained_classes(stored: StoredState, name: str, model: Any) -> Trai
     """Return the `TrainedClasses` of a model file.
 
     stored, name: the content of the file, and the name of the array in it. model: the model that is
-    restored, with K classes. Raise ValueError if the array is not (K,) bool, or all of it is equal.
+    restored, with K classes. Raise ValueError if the array is not (K,) bool, or all of it is equal:
+    the file has such an array only if training rows have some, but not all classes.
     """
     is_trained = check_column(name, stored[name], "bool", (model.n_classes_,))
     if is_trained.all() or not is_trained.any():

@@ -127,7 +127,7 @@ class TreeCalibrationSet(CalibrationSet):
         """Count the rows in each node, store the counts as `held`, and return this object.
 
         train, calibration: indices of the training and the calibration rows in the table of the
-        fit, which `held` has. Without this call `held` lacks the training rows.
+        fit; `held` (a `HeldOut`) stores both. Without this call it has no indices of training rows.
         """
         vars(self)["held"] = self.count_classes(
             self.tree, self.grown, self.leaf, train, calibration
@@ -140,8 +140,8 @@ class TreeCalibrationSet(CalibrationSet):
 
         Counted from the fields `leaf`, `y` and `weight`, and computed once. `HeldOut.grown` holds
         the counts of the training rows, `HeldOut.stats` those of the calibration rows. Calibration
-        rows of classes that no training row has, and rows that count as the worst case, are in the
-        column after the classes of `grown`.
+        rows of classes that no training row has, and repeated rows that count as errors whatever is
+        predicted, are in a column of `HeldOut.stats` after the classes of `grown`.
         """
         return self.count_classes(self.tree, self.grown, self.leaf, self.given[:0], self.given)
 

@@ -140,8 +140,8 @@ class _CommandGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command, and return what it returns; explain decimal commas in values of options.
 
-        ctx: the context of the group. Raise typer.BadParameter for a value of another type, of which
-        versions of Typer show the value or not.
+        ctx: click's context of the group. Raise typer.BadParameter if the value of an option has a
+        wrong type; if it is a number with a decimal comma, the message says to write a point.
         """
         try:
             return super().invoke(ctx)
@@ -220,8 +220,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 def _expect_no_output_is_input(function: Callable[..., None], values: dict[str, Any]) -> None:
     """Raise ValueError if a command would replace a file that it reads.
 
-    function: the command, whose outputs are options of `output_file_option`; values: values of its
-    options and arguments by name.
+    function: the command; its parameters that `output_file_option` declares are files to write, its
+    other paths are files to read; values: values of its options and arguments by name.
     """
     from certree.files.output_paths import expect_not_input  # --help needs no tables
 

@@ -218,10 +218,12 @@ def draw_rows(model: Any, source: TableSource, target: str, column: str | None) 
     expect_not_dropped(source, {"--one-per-group": column})
 
     def find_words(names: list[str]) -> dict[str, InputColumn]:
-        """Return the column of groups as a dict if it is a feature with categories such as "NA".
+        """Return the type of the column of groups, if words such as "NA" are categories of it.
 
-        The key is its name, the value its type in the fit; otherwise return {}. names: columns of a
-        file. Raise a ValueError unless they include the column.
+        Such words are then read as text instead of missing values. The key of the dict is the name
+        of the column, the value its type in the fit. Return {} if the column is no feature, or has
+        no such categories. names: columns of a file. Raise a ValueError unless they include the
+        column.
         """
         expect_other_column("--one-per-group", column, names, target)
         fitted = get_fitted_columns(model, target, names, [column]).get(column)

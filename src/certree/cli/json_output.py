@@ -88,7 +88,11 @@ def print_predictions(model: Any, tables: Iterator[pa.Table]) -> None:
 
 
 def _to_json(value: Any, indent: int | None = None) -> str:
-    """Return a value as strict JSON text, in ASCII; see `print_json` for numbers and other types."""
+    """Return a value as strict JSON text, in ASCII.
+
+    NaN and infinities become null, and values of types that JSON lacks become their `str`. indent:
+    spaces for each level; None: the text has one line.
+    """
     return json.dumps(_replace_numbers(value), indent=indent, default=str, allow_nan=False)
 
 
@@ -119,14 +123,19 @@ def describe_scores(scores: list[Score]) -> dict[str, Any]:
 
 
 def _describe_baseline(baseline: Any) -> dict[str, Any] | None:
-    """Convert a `Baseline`, the score of a constant prediction, to a JSON object, or None to None."""
+    """Convert the score of a constant prediction to a JSON object with "name" and "value".
+
+    baseline: a `Baseline`, or None, which is returned unchanged.
+    """
     return None if baseline is None else {"name": baseline.name, "value": baseline.value}
 
 
 def describe_monitor(monitor: Monitor) -> dict[str, Any]:
     """Return the state of a monitor as a JSON object.
 
-    It has the sentence "statement", properties of `Monitor` under their names, and "batches".
+    It has the sentence "statement", "batches" (a list of the names of the batches), and under their
+    names the properties of `Monitor` that `_MONITOR_FIELDS` lists, such as "broken" (whether an
+    alarm was raised), "first_alarm", "rows", "mean_loss" and "bound".
     """
     properties = {name: getattr(monitor, name) for name in _MONITOR_FIELDS}
     return {"statement": str(monitor), **properties, "batches": list(monitor.batches)}
@@ -135,9 +144,10 @@ def describe_monitor(monitor: Monitor) -> dict[str, Any]:
 def describe_certificate(certificate: Certificate) -> dict[str, Any]:
     """Return a certificate as a JSON object.
 
-    It has the sentence "statement", fields of `Certificate` under their names, "subset" (the part
-    of the rows that the bound is about; empty: all), "baseline" (name and error of a constant
-    prediction), "is_below_baseline" and "assumptions".
+    It has the sentence "statement", the fields "method", "bound", "delta", "share", "n", "risk",
+    "unit", "grouped" and "repeats" of `Certificate`, "subset" (the part of the rows that the bound
+    is about; empty: all), "baseline" (name and error of a constant prediction, or None),
+    "is_below_baseline" and "assumptions" (a list of sentences).
     """
     return {
         "statement": str(certificate),
@@ -150,7 +160,7 @@ def describe_certificate(certificate: Certificate) -> dict[str, Any]:
 
 
 def describe_family(family: CertificateFamily) -> list[dict[str, Any]]:
-    """Return all certificates of a family as a list of JSON objects.
+    """Return all certificates of a family as a list of objects of `describe_certificate`.
 
     A family has certificates of one kind, such as one for each group, that hold together with
     probability 1 - delta.
@@ -163,7 +173,9 @@ def describe_rules(rules: Rules) -> dict[str, Any]:
 
     It has "statement" (what holds for the error bounds, or why there are none; "": the tree is not
     certified), "delta", "positive" (the class of the probabilities; None: the predicted class of
-    each rule), and the list "rules" of objects with fields of `Rule` and "statement", its sentence.
+    each rule), and the list "rules". Each rule has "number", "statement" (its sentence),
+    "conditions" (a list of texts), "prediction", "probability", "training_rows",
+    "calibration_rows" and "error_at_most", as in `Rule`.
     """
     return {
         "statement": rules.title,
@@ -194,8 +206,9 @@ def get_plain(value: Any) -> Any:
 def describe_thresholds(guarantees: ThresholdGuarantees, choice: ThresholdChoice) -> dict[str, Any]:
     """Return the chosen decision thresholds as a JSON object, for all rows and for each group.
 
-    The object has "statement", an entry for each choice, such as "lowest_cost", "table" if there
-    are thresholds of the table, and "groups": by name of the group an object with the same entries
+    The object has "statement"; an entry for each criterion in `choice`, such as "lowest_cost", the
+    chosen threshold as `_describe_point` describes it; "table", a list of such points, if there are
+    thresholds of the table; and "groups": by name of the group an object with the same entries
     except "statement" and "groups". A choice that is not possible in a group is None there.
 
     guarantees: limits of the rates at all thresholds. choice: how thresholds are chosen, and the
@@ -218,6 +231,9 @@ def _describe_choice(
 ) -> dict[str, Any]:
     """Return the chosen thresholds, and those of the table, as a JSON object.
 
+    It has an entry for each name in `found`, and "table", a list, if there are thresholds of the
+    table. A threshold is an object with its limits; see `_describe_point`.
+
     guarantees: limits of the rates at all thresholds. choice: how thresholds are chosen, and the
     thresholds of the table. found: for each choice, by name, the threshold, or the reason why there
     is none, which becomes None.
@@ -234,8 +250,9 @@ def _describe_choice(
 def _describe_point(point: OperatingPoint) -> dict[str, Any]:
     """Convert a threshold, the confidence limits of its rates, and its certified cost to a JSON object.
 
-    point: the threshold. The keys are "statement", "positive", "threshold", one for each rate, and
-    "cost", which is None without a certificate.
+    point: the threshold. The keys are "statement", "positive" (a class), "threshold", the rates
+    "recall", "false_positive_rate", "precision" and "predicted_positive_rate" (an object with
+    "observed", "lowest" and "highest" each), and "cost", a certificate of the mean cost, or None.
     """
     rates = ("recall", "false_positive_rate", "precision", "predicted_positive_rate")
     certificate = point.certificate
@@ -249,5 +266,8 @@ def _describe_point(point: OperatingPoint) -> dict[str, Any]:
 
 
 def _describe_limits(limits: Limits) -> dict[str, float]:
-    """Return a rate on the calibration rows and its limits on new rows as a JSON object."""
+    """Return a rate as an object with "observed" (calibration rows), "lowest" and "highest".
+
+    The last two are its confidence limits on new rows.
+    """
     return {name: float(value) for name, value in limits._asdict().items()}

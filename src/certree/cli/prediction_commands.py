@@ -448,7 +448,8 @@ def _certify_error(
     time : str or None
         Column of the rows' times; None: rows have no times.
     independent : bool
-        Whether rows of the period are independent draws.
+        Whether the user declares rows that have times to be independent draws from one period. It
+        is only used with `time`.
     """
     expect_not_dropped(source, {"--dependent": groups, "--time": time})
     how: dict[str, Any] = {"look": look, "duplicates": duplicates}
@@ -520,7 +521,8 @@ def _compute_guarantees(
     time : str or None
         Column of the rows' times; None: rows have no times.
     independent : bool
-        Whether rows of the period are independent draws.
+        Whether the user declares rows that have times to be independent draws from one period. It
+        is only used with `time`.
 
     Returns
     -------
@@ -661,8 +663,8 @@ def certify(
     time : str or None
         Column of times of rows that are later than those of the fit; None: rows have no times.
     independent : bool
-        Whether rows of the period are independent draws, or rows are independent although the model
-        was fitted with groups.
+        With `time`, whether rows are independent draws from one period despite their times; else
+        whether rows are independent although the model was fitted with groups.
     positive : str or None
         The positive one of two classes, which needs an option of thresholds; None: the second.
     plot : Path or None
@@ -716,8 +718,9 @@ def certify(
 def _describe_families(families: Any) -> dict[str, Any]:
     """Return families of guarantees as an entry of a JSON document: {"families": {name: list}}.
 
-    A family has guarantees of one kind that hold together with probability 1 - delta. families:
-    families by name, such as "groups".
+    A family has guarantees of one kind, such as one for each group, that hold together with
+    probability 1 - delta. families: mapping from a name, such as "groups", to a family of
+    certificates. Each becomes a list of JSON objects, one for each certificate.
     """
     return {"families": {name: describe_family(one) for name, one in families.items()}}
 
@@ -856,6 +859,11 @@ def info(model_file: ModelFile, as_json: AsJson = False) -> None:
 
 def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
     """Return the contents of a model file as a JSON object.
+
+    The keys are "model" (name of its class), "parameters", "features" (names and types), "classes",
+    "positive", "size" (a text), "rows" (number of rows of the fit), "groups" and "time" (names of
+    columns), "certificate" and "sha256"; for a pipeline also "input_columns". What the model does
+    not have is None.
 
     loaded: the fitted estimator or pipeline in the file. model: the estimator itself, the last step
     of a pipeline, with names of its features. digest: hash of the file.

@@ -190,7 +190,8 @@ def takes_source(argument: Any) -> Callable[[Callable[..., None]], Callable[...,
 def announce(description: TableDescription) -> None:
     """Print on standard error how the columns of a table were read, one line for each column.
 
-    Columns of one type without any note share a line.
+    Columns of one type without any note share a line. description: number of rows, and for each
+    column its type, its missing values and notes.
     """
     for line in description.summarize():
         print_note(line)

@@ -281,7 +281,10 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file holds of the fit: arrays and numbers by name in the file.
 
-        Raise TypeError if the learners are not trees of certree.
+        Entries of this class are "trees", "estimator_weights", "estimator_errors", "normalizers",
+        "error_bounds", "training_errors", "importances" (of each learner) and "start"; those of the
+        base class are about features, classes and hashes of the rows. Raise TypeError if the
+        learners are not trees of certree.
         """
         if self.trees_ is None:
             raise TypeError(
