@@ -319,12 +319,12 @@ def _sum_groups(
     Returns
     -------
     ndarray of float64, shape (k,)
-        The sums; infinity for all groups if a number is infinite.
+        The sums. If a number is infinite, but all rows have equal targets, infinity for all groups.
 
     Raises
     ------
     ValueError
-        If a number is infinite because squares of the target overflow float64.
+        If a number is infinite, and targets differ: then squares of the target overflow float64.
     """
     largest: Float64 = reduce(find_largest, groups, n_classes, values, *arguments).magnitude
     if not np.isfinite(largest).all():
@@ -335,7 +335,10 @@ def _sum_groups(
 
 
 def _find_range(groups: LeafGroups) -> tuple[float, float]:
-    """Return the smallest and the largest y over the rows of all `groups`, from their ranges."""
+    """Return the smallest and the largest y over the rows of all `groups`, from their ranges.
+
+    y: class or numeric target of a row; groups: groups of rows, each with its range of y.
+    """
     return float(groups.ends[:, 0].min()), float(groups.ends[:, 1].max())
 
 

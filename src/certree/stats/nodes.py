@@ -230,7 +230,10 @@ class NodeStats(ArrayRecord):
 
     @property
     def table(self) -> Float64:
-        """The counts, (m, K): the form of `Stats.table` for classes."""
+        """The field `counts`, (m, K): number or weight of the rows of each class in each node.
+
+        The C++ core computes losses of predictions from it.
+        """
         return self.counts
 
     def check_tree(self, tree: Trees) -> Self:

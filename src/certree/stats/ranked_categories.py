@@ -106,7 +106,11 @@ class RankedCategories:
         )
 
     def select_numeric(self, categorical: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a copy of a mask of categorical features, (p,), in which ranked ones are numeric."""
+        """Return a copy of a mask of categorical features in which features with ranks are numeric.
+
+        categorical: True for features that hold category codes, (p,). The result is False for the
+        features of the field `features`, whose codes have been replaced by ranks.
+        """
         mask = categorical.copy()
         mask[[*self.features]] = False
         return mask
@@ -242,7 +246,11 @@ def _find_ranges(trees: AnyTrees, j: int) -> tuple[NDArray[np.intp], NDArray[np.
 
 
 def _find_first_right(threshold: Float64) -> NDArray[np.intp]:
-    """Return the lowest rank, 0 .. 255, that goes to the right child of a split, for each threshold."""
+    """Return the lowest rank, 0 .. 255, that goes to the right child of each split, (k,).
+
+    threshold: thresholds of the k splits, (k,); a rank up to the threshold goes left. 255, the rank
+    of missing values, stands for a split that sends all ranks of categories left.
+    """
     return np.floor(threshold).clip(-1, MISSING - 1).astype(np.intp) + 1
 
 

@@ -126,7 +126,10 @@ class SeveralStats:
         return [stats.table for stats in self.of_each]
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the entries of a model file: the fields of target k under names "<k>.<field>"."""
+        """Return the entries of a model file by name: "0.counts" is field `counts` of target 0.
+
+        Fields are those of `NodeStats` or `TargetStats`; targets are in the order of `of_each`.
+        """
         return {
             f"{k}.{name}": value
             for k, stats in enumerate(self.of_each)
@@ -179,7 +182,10 @@ class SeveralStats:
         return np.concatenate([stats.averages(tree, smoothing) for stats in self.of_each], axis=1)
 
     def take(self, nodes: NDArray[np.intp]) -> SeveralStats:
-        """Return all targets' statistics of k nodes; nodes: numbers of the nodes, (k,), in order."""
+        """Return the statistics of k nodes, for all targets.
+
+        nodes: node numbers, (k,). Node i of the result is ``nodes[i]``.
+        """
         return SeveralStats(tuple(stats.take(nodes) for stats in self.of_each))
 
 

@@ -194,7 +194,10 @@ class SparseNodeStats(ArrayRecord):
 
     @property
     def table(self) -> Entries:
-        """The sparse counts as a tuple for the C++ core: begin, classes, weight, n_classes."""
+        """The sparse counts as a tuple for the C++ core: begin, classes, weight, n_classes.
+
+        These are the fields of this object with the same names.
+        """
         return self.begin, self.classes, self.weight, self.n_classes
 
     def check_tree(self, tree: Trees) -> Self:
@@ -239,7 +242,10 @@ class SparseNodeStats(ArrayRecord):
         return self.to_dense().averages(tree, smoothing)
 
     def take(self, nodes: NDArray[np.intp]) -> SparseNodeStats:
-        """Return sparse statistics of k nodes; nodes: numbers of the nodes, (k,), in order."""
+        """Return the sparse statistics of k nodes.
+
+        nodes: node numbers, (k,). Node i of the result is ``nodes[i]``.
+        """
         counts = self._to_csr(self.weight)[nodes]
         begin = counts.indptr.astype(np.int64)
         label = self.label[nodes]

@@ -127,7 +127,10 @@ class TargetStats(ArrayRecord):
 
     @property
     def table(self) -> Float64:
-        """Weight, mean, and sum of squared distances from the mean, of each node, (m, 3)."""
+        """Row weight, mean target, and sum of squared distances from it, of each node, (m, 3).
+
+        The C++ core computes losses of predictions from it.
+        """
         return np.column_stack([self.rows, self.mean, self.sse])
 
     def check_tree(self, tree: Trees) -> Self:

@@ -92,9 +92,17 @@ class _Flatbuffer:
 class _BatchLayout(NamedTuple):
     """Number of rows of a record batch, and the positions of its buffers in the file.
 
-    body: position of the first byte of the buffers in the file. buffers: for each buffer of all
-    columns, in order, its position after body, and its number of bytes. is_compressed: whether
-    buffers are compressed.
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows of the batch.
+    body : int
+        Position of the first byte of the buffers in the file.
+    buffers : list of (int, int)
+        For each buffer of all columns, in order: its position, counted from `body`, and its number
+        of bytes.
+    is_compressed : bool
+        Whether buffers are compressed.
     """
 
     n_rows: int

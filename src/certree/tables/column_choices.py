@@ -318,7 +318,7 @@ def _find_reason_to_leave_out(name: str, column: InferredColumn, files: Sequence
     """Return why a column is left out: "numbers the rows", "no values", or "" if it is read.
 
     Only columns without a name in the header of all files are left out. name: the name that the
-    reader gives it; column: its inferred type and evidence; files: the CSV files.
+    reader gives it, such as "column 1"; column: its inferred type and evidence; files: the CSV files.
     """
     if not all(name in file.dialect.unnamed for file in files):
         return ""
@@ -331,7 +331,11 @@ def _find_reason_to_leave_out(name: str, column: InferredColumn, files: Sequence
 
 
 def _add_format(column: InferredColumn, form: TextFormat) -> InferredColumn:
-    """Return a copy of a column of numbers or dates with its format, type and notes on the format."""
+    """Return a copy of a column of CSV text with the format by which it becomes numbers or dates.
+
+    form: the format. The copy also has the type of the format, notes on it such as the currency,
+    and the markers of missing values among its texts. column: inferred types and evidence.
+    """
     counts: TextCounts | None = column.evidence.counts
     details = str(form).partition(", ")[2]
     return replace(

@@ -70,7 +70,9 @@ class TextCounts:
     thousands : dict of str to set of str
         Separators of thousands that occur, by decimal mark.
     dates : Counter of str
-        Number of texts for which a mask of `describe_dates` is true, by name of the mask.
+        Number of texts for which a mask of `describe_dates` is true, by name of the mask: "any" and
+        "year" count dates with day or month, and with the year first; "day" and "month" those whose
+        first or second part exceeds 12; others, such as "time", dates of special forms.
     examples : list of str
         The first texts, at most five.
     others : dict of Counter of str
@@ -247,12 +249,15 @@ class TextCounts:
 
 
 def _keep_most_common(counts: Counter[str]) -> Counter[str]:
-    """Return the 100 largest counts, or the argument if it has no more."""
+    """Return the 100 largest counts of texts, or `counts` itself if it has no more entries."""
     return counts if len(counts) <= _COUNTED else Counter(dict(counts.most_common(_COUNTED)))
 
 
 def _count(mask: Any, counts: Any) -> int:
-    """Return the sum of an array of counts over the entries for which an Arrow mask is true."""
+    """Return the sum of the counts for which a mask is true.
+
+    mask: an Arrow array of bool; counts: an array of integers of the same length.
+    """
     return int(counts[pc.fill_null(mask, False).to_numpy(zero_copy_only=False)].sum())
 
 
@@ -327,7 +332,6 @@ class ColumnEvidence:
         These fields change: `n_zeros`, the number of values with leading zeros; `length`, the
         common number of characters of all values; `first`, the first value while values are
         consecutive; and `n_rows`.
-
 
         texts: the values of the block that are not missing, an Arrow array. n_rows: number of rows
         of the block.

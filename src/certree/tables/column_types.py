@@ -158,7 +158,7 @@ def choose_schema(
     fitted model (string, float64 or a type of dates), by name. text_dates: names of columns of
     which dates and times in CSV files stay text. The schema has all `columns`, in their order;
     those that are not in `wanted` keep the type of the files, and names in `wanted` alone are
-    ignored. `choose_type` chooses the type of a column in both.
+    ignored. If files and model disagree, `choose_type` states which type is taken.
     """
     types = {
         name: choose_type(column, wanted.get(name), name not in text_dates)
@@ -393,7 +393,10 @@ def is_date_type(kind: Any) -> bool:
 
 
 def list_date_types() -> tuple[Any, ...]:
-    """Return the pyarrow date types that text may be parsed as, the preferred type first."""
+    """Return the pyarrow types of dates that CSV text may get, the preferred type first.
+
+    They are days, and dates with time, with and without nanoseconds and time zone.
+    """
     return tuple(kind for kind in list_text_types() if is_date_type(kind))
 
 

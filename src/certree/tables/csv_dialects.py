@@ -135,7 +135,7 @@ def find_dialect(
     encoding : str
         Encoding of the file, for the result.
     preferred : str
-        Separator that is assumed if the text does not show one.
+        Separator that is assumed if the text does not show one, such as text of one column.
     separator : str or None
         The separator, if it is known.
 
