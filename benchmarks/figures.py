@@ -56,7 +56,9 @@ def read(file: str, where: str = "") -> Frame:
 
 
 def short(value: float) -> str:
-    """Return about two digits; numbers below 1 without their zero."""
+    """Return two or three digits; numbers below 1 without their zero."""
+    if value >= 999.5:  # as 1,000, not 1e+03
+        return f"{float(f'{value:.3g}'):,.0f}"
     if value >= 0.995:
         return f"{value:.3g}" if value >= 10 else f"{value:.2f}"
     return f"{value:.2g}".removeprefix("0")
