@@ -211,7 +211,8 @@ def compute_correlations(
     Parameters
     ----------
     sets : ndarray of uint64, shape (k, W)
-        Masks of k sets: bit j belongs to a set if bit j % 64 of word j // 64 is 1.
+        Masks of k sets, of W = ceil(n_bits / 64) words: bit j belongs to a set if bit j % 64 of
+        word j // 64 is 1.
     signs : ndarray of float64, shape (n_bits, m)
         -1 or 1 for each bit of each of m rows, as `Bits.signs` returns them: a bit b has the sign
         (-1)^b.

@@ -95,7 +95,12 @@ class AdaptiveIntervals:
         self._batches = BatchLog()
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a file holds of the batches seen so far: numbers and lists by name."""
+        """Return what a file holds of the batches seen so far, by name.
+
+        The entries are "log_factor" (logarithm of `factor`), "rows" and "n_covered" (numbers of rows
+        with known targets, and of those in their intervals), and "batches" (names, and numbers of
+        their rows).
+        """
         return store_fields(self, _STORED_FIELDS)
 
     def __restore__(self, stored: StoredState) -> None:
@@ -155,13 +160,13 @@ class AdaptiveIntervals:
         ends = _check_intervals(intervals)
         if (ends[:, 0] == ends[:, 1]).any():
             raise ValueError(
-                "intervals must have widths above 0, as a factor cannot widen a point: widen these "
-                "intervals first, for instance by the smallest error that matters"
+                "intervals must have widths above 0, as a factor cannot widen a point, got equal ends: "
+                "widen these intervals first, for instance by the smallest error that matters"
             )
         if np.isinf(ends).any(axis=1).sum() > np.isinf(ends).all(axis=1).sum():
             raise ValueError(
-                "intervals must have two finite or two infinite ends, as others have no width: "
-                "replace infinite ends by the smallest or largest possible target"
+                "intervals must have two finite or two infinite ends, got one infinite end, with which "
+                "the width is infinite: replace it by the smallest or largest possible target"
             )
         low, high = ends.T
         with np.errstate(over="ignore", invalid="ignore"):

@@ -69,7 +69,9 @@ def certify_batches(
         Times of the rows of each batch that is not empty, if rows are in time order. It is read
         after the last batch, as `groups` is. None: rows have no times.
     independent : bool
-        Whether rows (or groups) of the period are independent draws. Only used with `times`.
+        Whether the user declares rows (or groups) that have times to be independent draws from one
+        source; False: they may depend on earlier ones, and the bound is larger. Only used with
+        `times`.
 
     Returns
     -------
@@ -194,7 +196,9 @@ def _open_files(
 ) -> tuple[FileRows, list[str]]:
     """Return the rows of files, and the names of the columns that are the features of a classifier.
 
-    names: names of its features, or None; types: see `FileRows`; all other arguments are those of
+    names: names of its features, or None if it has none: then all columns but y are features;
+    types: function that takes the names of all columns, and returns those whose type the fit
+    determines, with this type (`InputColumn`), by name; all other arguments are those of
     `read_batches`. The rows also have the column of times. Raise TypeError or ValueError as
     `read_batches`.
     """
@@ -213,6 +217,7 @@ def _open_files(
     columns = rows.features if names is None else list(names)
     if missing := [name for name in columns if name not in rows.features]:
         raise ValueError(
-            f"X must name files with a column {missing[0]!r}, as the classifier was fitted with it"
+            f"X must name files with a column {missing[0]!r}, as the classifier was fitted with it, "
+            "got files without it: add this column"
         )
     return rows, columns

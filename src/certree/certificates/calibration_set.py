@@ -70,7 +70,8 @@ class HeldOut(ArrayRecord):
     near_copies : NearCopies or None
         Result of the search for calibration rows that nearly equal training rows; None: no search.
     period : Period or None
-        Period of the calibration rows; None: rows have no times.
+        First and last time of the calibration rows, and whether these are taken as independent
+        draws; None: rows have no times.
 
     Raises
     ------
@@ -161,12 +162,14 @@ def _check_disjoint(grow: Indices, weigh: Indices) -> None:
     """
     for name, rows in (("grow", grow), ("weigh", weigh)):
         if _count_repeats(rows):
-            raise ValueError(f"{name} must hold each row index at most once, got repeated indices")
+            raise ValueError(
+                f"{name} must hold each row index at most once, got repeated indices: use np.unique"
+            )
     shared = _count_repeats(grow, weigh)
     if shared:
         raise ValueError(
-            f"grow and weigh must be disjoint, as training rows cannot certify the tree: {shared} rows "
-            "are in both"
+            "grow and weigh must be disjoint, as training rows cannot certify the tree, got "
+            f"{shared} rows that are in both: leave them out of one"
         )
 
 
@@ -299,7 +302,8 @@ class CalibrationSet(ArrayRecord):
     near_copies : NearCopies or None
         Result of the search for calibration rows that nearly equal training rows; None: no search.
     period : Period or None
-        Period of the calibration rows; None: rows have no times.
+        First and last time of the calibration rows, and whether these are taken as independent
+        draws; None: rows have no times.
 
     Raises
     ------
@@ -398,7 +402,9 @@ class CalibrationSet(ArrayRecord):
         weight: Float64 | None,
         weight_unit: float = 1.0,
     ) -> NodeStats:
-        """Sum up weights of the rows by node and class; nodes keep the labels of the training rows.
+        """Sum up weights of the calibration rows by node and by class (field `y`).
+
+        Nodes keep the labels of the training rows.
 
         Parameters
         ----------
@@ -432,7 +438,10 @@ class CalibrationSet(ArrayRecord):
     def count_classes(
         self, tree: Tree, grown: NodeStats, leaf: Int32, train: Indices, calibration: Indices
     ) -> HeldOut:
-        """Count the rows of each class in each node of a tree; each row, or group, counts once.
+        """Count the calibration rows of each class (field `y`) in each node of a tree.
+
+        Each row counts once, or each group if rows have groups (field `weight`). The result, a
+        `HeldOut`, also has the counts of the training rows.
 
         tree, grown: a tree, and the class counts of the training rows in its nodes; leaf: node
         number of the leaf that each calibration row reaches, (n,); train, calibration: indices of
@@ -456,11 +465,15 @@ class CalibrationSet(ArrayRecord):
     def hold_targets(
         self, tree: Tree, grown: TargetStats, leaf: Int32, limit: float
     ) -> HeldOutNumbers:
-        """Return the numeric targets of the rows with a tree and the moments of its training set.
+        """Return the numeric targets of the calibration rows with a tree and its training moments.
+
+        The targets are the field `y`. The result also has the other fields of this object, such as
+        weights and repeats.
 
         tree, grown: a tree, and for each node the number of training rows, their mean target and
-        their sum of squares; leaf: node number of the leaf that each calibration row reaches, (n,);
-        limit: absolute error at which larger ones are clipped, > 0, in units of the target.
+        the sum of squared distances from it; leaf: node number of the leaf that each calibration
+        row reaches, (n,); limit: absolute error at which larger ones are clipped, > 0, in units of
+        the target.
         """
         return HeldOutNumbers(
             tree,

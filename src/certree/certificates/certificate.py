@@ -270,7 +270,9 @@ class Certificate:
     def _list_period_assumptions(self, units: str) -> tuple[str, ...]:
         """Return what the certificate assumes of the rows of its period, and of later rows.
 
-        units: name of the independent observations, such as "groups of rows".
+        The result is two clauses, such as "rows from 1 May to 3 June are drawn independently, from
+        one source". The certificate must have a `period`, the times of the calibration rows. units:
+        name of the independent observations, such as "groups of rows".
         """
         assert self.period is not None
         span = self.period.describe(has_groups=self.grouped)
@@ -286,7 +288,8 @@ class Certificate:
     def _describe_drift(self, period: str) -> str:
         """Return the largest assumed increase of the mean risk after the period, as words.
 
-        They follow "their mean risk". period: name of the period.
+        They follow a noun such as "the mean risk of later ones", and are for instance "exceeds that
+        of the period by at most 1 % (drift)". period: words for the period of the calibration rows.
         """
         if self.shift is None or not self.shift.most:
             return f"does not exceed that of {period} (drift 0)"
@@ -441,12 +444,14 @@ class Certificate:
         if drift is not None and self.period is None:
             raise ValueError(
                 "drift must be None if the calibration rows have no times, as it is the change from "
-                "their period to later rows: pass time to fit or certify, or use total_variation"
+                f"their period to later rows, got {drift!r}: pass time to fit or certify, or use "
+                "total_variation"
             )
         if drift is None and may_depend(self.period):
             raise ValueError(
-                "kl and total_variation must be None, as they need independent rows, and rows of this "
-                "period may depend on each other: use drift"
+                "drift must be passed for rows in time order, which may depend on each other (kl and "
+                f"total_variation need independent rows), got drift=None, kl={kl!r} and "
+                f"total_variation={total_variation!r}: pass drift alone"
             )
         shift = make_shift(
             kl, total_variation, None if drift is None else drift / self._largest_bound
@@ -603,7 +608,10 @@ class Certificate:
     def _describe_calibration_rows(self, rows: str) -> str:
         """Return which rows the bound was computed from, as words that follow their number.
 
-        rows: the field `rows` of the method, with the name of the subset filled in.
+        rows: word for the rows, such as "calibration rows of class A" (the field `rows` of the
+        certification method in `METHODS`, with the name of the subset of rows filled in). An example
+        of the result is "calibration rows of 3 March 2026, taken as independent". It also says
+        whether groups were counted, and how many rows repeat others.
         """
         period = self.period
         span = "" if period is None else f" {period.describe(has_groups=self.grouped)}"
@@ -689,10 +697,13 @@ class Certificate:
 def shift_bound(bound: float, shift: Shift | None) -> float:
     """Return the bound on the error of new rows under a distribution shift.
 
+    It is the largest error that new rows can have if the error on the source of the calibration
+    rows is `bound`.
+
     bound: bound on the error for the source of the calibration rows, between 0 and 1. shift:
-    `Shift`, the largest distance (Kullback-Leibler or total variation) of the new distribution, or
-    the importance weights by which calibration rows were selected. The bound is returned unchanged
-    with such weights, or if `shift` is None.
+    `Shift`, the largest distance (Kullback-Leibler or total variation) of the new distribution, the
+    largest drift (increase of the mean risk), or the importance weights by which calibration rows
+    were selected. The bound is returned unchanged with such weights, or if `shift` is None.
     """
     return bound if shift is None else shift.worst(bound)
 
@@ -721,9 +732,10 @@ def get_sampling_facts(source: Any) -> dict[str, Any]:
 
 
 def expect_method_for_period(method: str, period: Period | None) -> None:
-    """Raise a ValueError if rows of a period may depend on each other and a method forbids it.
+    """Raise a ValueError if calibration rows may depend on each other and a method forbids it.
 
-    method: key of `METHODS`; period: period of the calibration rows, None without times.
+    method: key of `METHODS`; period: first and last time of the calibration rows, and whether these
+    are taken as independent; None: rows have no times, and nothing is checked.
     """
     if not may_depend(period) or method not in METHODS:
         return
@@ -792,8 +804,9 @@ def compute_certificate(
     unit : float or None
         Largest absolute error that counts, for numeric targets; None: losses are 0 or 1.
     period : Period or None
-        Period of the calibration rows; None: rows have no times. If its rows may depend on each
-        other, the method is replaced by the one for such rows.
+        First and last time of the calibration rows, and whether these are taken as independent.
+        None: rows have no times. If rows may depend on each other, the method is replaced by the one
+        for such rows.
     **rest
         Other fields of `Certificate`, such as `repeats`, by name.
 
