@@ -37,7 +37,7 @@ def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
     Parameters
     ----------
     executor : Executor
-        Reads the rows.
+        Reads the rows. Its blocks are replaced by blocks of hashed rows (`HashedRows`).
     encoder : object
         Copy of the model, which encodes rows. Weights are multiplied by its class weights, if any.
 

@@ -402,8 +402,8 @@ def assign_rows(
     stratum_sizes : ndarray of int64, shape (n_strata,)
         Number of rows of each stratum in all blocks. Rows are ordered by stratum first.
     assign : callable
-        ``assign(positions)`` returns for each position 0 .. n - 1 in the order of all rows the
-        number of its set, or a bool.
+        ``assign(positions)`` takes positions of some rows, 0 .. n - 1, in the order of all rows, (k,),
+        and returns for each the number of its set, or a bool, (k,).
     word : uint64 or None
         Random number that changes the order, see `compute_random_word`; None: the order depends on
         the hashes of rows only.

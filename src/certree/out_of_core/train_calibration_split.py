@@ -549,7 +549,7 @@ def route_calibration_rows(
     chunk: Chunk,
     encoder: Any,
     tree: Tree,
-    of_all: Any,
+    full_encoder: Any,
     sorter: RowSorter,
     are_classes_given: bool,
     masks: tuple[Mask, Mask | None],
@@ -564,7 +564,7 @@ def route_calibration_rows(
         Copy of the model, which encodes rows by the classes and categories of the training set.
     tree : Tree
         The tree that was grown on the training set.
-    of_all : object
+    full_encoder : object
         Copy of the model, which encodes rows by the classes of the training and the calibration set.
     sorter : RowSorter
         Sorts the rows of a block in the order of the masks.
@@ -584,15 +584,15 @@ def route_calibration_rows(
         One entry: the calibration rows of the block, with their leaves and targets.
     """
     mask, worst = masks
-    target, rows, is_calibration = _find_rows(chunk, of_all, sorter, mask)
+    target, rows, is_calibration = _find_rows(chunk, full_encoder, sorter, mask)
     if worst is not None:
-        worst = _find_rows(chunk, of_all, sorter, worst)[2][is_calibration]
+        worst = _find_rows(chunk, full_encoder, sorter, worst)[2][is_calibration]
     calibration = _take(chunk, target, rows[is_calibration])
     block, n_given = make_empty_block(number, encoder, None, encoder._n_encoded), len(chunk.y)
     positive = None if len(rows) == n_given else rows
     groups = None
     if chunk.groups is not None and len(rows):
-        groups = number_groups(number_known_groups(of_all, chunk.groups[rows]))
+        groups = number_groups(number_known_groups(full_encoder, chunk.groups[rows]))
     make_calibration_block = partial(
         CalibrationBlock, number, n_given, positive, is_calibration, groups, worst
     )
@@ -613,7 +613,7 @@ def route_calibration_rows(
     training, _ = training_rows(plain, calibration.X, accepted, None, reuse_encoding=True)
     leaf, y = tree.route(training.X, 1), training.y
     if is_classifier(encoder):
-        others = np.setdiff1d(of_all.classes_, encoder.classes_)
+        others = np.setdiff1d(full_encoder.classes_, encoder.classes_)
         y = encode_classes(target, encoder.classes_, others)
         if are_classes_given:
             y = np.minimum(y, get_first_untrained_code(len(encoder.classes_)))
