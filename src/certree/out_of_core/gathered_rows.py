@@ -45,7 +45,8 @@ class GatheredRows:
         Number of the fold whose validation set has the row; None: there are no folds.
     categories : ndarray of int32, shape (n, q)
         For the q categorical features with more categories than bins, by ascending index of the
-        feature: the index of each row's category among the feature's categories.
+        feature: the index of each row's category among the feature's categories; their number for a
+        missing value.
     keys : ndarray of uint64, shape (n,)
         Random keys of the rows (hashes of their values and their number among equal rows), by which
         rows have the same order whatever their blocks; (0,) if q is 0.
@@ -91,7 +92,7 @@ class GatheredRows:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BinnedSamples(TrainingSamples):
-    """Training samples of which only bin codes are stored, from which histogram-based trees grow.
+    """Training samples of which only bin codes are stored, for trees that grow from histograms.
 
     The field `table` holds the codes, (n, p) uint8. See `TrainingSamples` for all other fields.
 
@@ -123,7 +124,8 @@ class BinnedSamples(TrainingSamples):
         """Return a copy in which some features have other bin codes; the table is copied.
 
         features: indices of the q features; codes: their new codes, (q, n), 255 for a missing value;
-        replace_in_bins: ``replace_in_bins(bins)`` returns the bin edges after the same replacement.
+        replace_in_bins: takes the `Bins` of these rows, and returns `Bins` in which the same features
+        have the new codes as bins.
         """
         table = self.storage.allocate(self.table.shape, np.uint8)
         table[:] = self.table

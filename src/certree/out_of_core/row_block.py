@@ -46,8 +46,8 @@ class RowBlock:
         Sums of the hashes of rows with their targets: training rows, and validation rows.
     categories : ndarray of int32, shape (q, n)
         For the q categorical features with more categories than bins, by ascending index of the
-        feature: index of each training row's category among the feature's categories. q is 0 once
-        these are replaced by statistics.
+        feature: index of each training row's category among the feature's categories; their number
+        for a missing value. q is 0 once these are replaced by statistics.
     fold : ndarray of uint8, shape (n,) or (0,)
         Number of the fold whose validation set has the row; empty without folds.
     X_val : ndarray of float64, shape (n_val, p)

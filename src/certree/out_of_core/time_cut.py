@@ -106,8 +106,9 @@ class GroupTimes:
         `RowTimes.split_latest` does the same for a table in memory.
 
         size: wanted number (int) or fraction (float) of latest groups; gap: number of rows, or
-        duration, to leave out before them. Groups without rows are ignored. Raise ValueError if all
-        times are equal, or the gap leaves no earlier groups.
+        duration, to leave out before them. Groups of one time stay together, so that the number of
+        latest groups is as near to `size` as times allow. Groups without rows are ignored. Raise
+        ValueError if all times are equal, or the gap leaves no earlier groups.
         """
         has_rows = self.n_rows > 0
         time, n_rows = self.time[has_rows], self.n_rows[has_rows]
@@ -190,7 +191,8 @@ def assign_by_time(
     names : sequence of (ndarray or None)
         Names of the distinct groups of each block; None: the block has no groups, or no rows.
     size : int or float
-        Wanted number (int) or fraction (float) of latest rows, or of groups if there are some.
+        Wanted number (int) or fraction (float) of latest rows, or of groups if there are some. Rows
+        (groups) of one time stay together, so that their number is as near to it as times allow.
     gap : int or timedelta
         What to leave out before the latest rows: a number of rows, or a duration.
 

@@ -151,9 +151,9 @@ class SeenRows(ArrayRecord):
     def from_stored(cls, stored: Any, **known: Any) -> SeenRows:
         """Return a `SeenRows` of the entries of a model file, and sort its rows, also in the entries.
 
-        Files of early versions have another order. stored: entries by name, one for each field; the
-        sorted arrays replace them. known: values of fields that the file does not hold, by name.
-        Raise a ValueError if arrays differ in length.
+        Files of early versions have another order. stored: `StoredState` with an entry for each field,
+        by name; the sorted arrays replace its entries. known: values of fields that the file does not
+        hold, by name. Raise a ValueError if arrays differ in length.
         """
         names = [one.name for one in fields(cls)]
         columns: dict[str, Any] = {
