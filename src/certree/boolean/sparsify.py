@@ -184,9 +184,10 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
 def compute_proven_degree(n_leaves: int, epsilon: float) -> int:
     """Return a number of bits d such that terms of at most d bits approximate a tree to `epsilon`.
 
-    The number is max(0, ceil(log2(n_leaves / epsilon))), for a tree of `n_leaves` leaves with
-    values of size at most 1; `epsilon` bounds the mean squared error over independent, balanced
-    bits; see `sparsify_as_proven`.
+    A term is a coefficient times the product of the signs of some bits. The number is max(0,
+    ceil(log2(n_leaves / epsilon))), for a tree of `n_leaves` leaves with values of size at most 1;
+    `epsilon` bounds the mean squared error over independent, balanced bits; see
+    `sparsify_as_proven`.
     """
     return ceil(max(log2(n_leaves) - log2(epsilon), 0.0))  # 0 if epsilon is infinite
 

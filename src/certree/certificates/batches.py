@@ -198,8 +198,8 @@ def _open_files(
 
     names: names of its features, or None if it has none: then all columns but y are features;
     types: function that takes the names of all columns, and returns those whose type the fit
-    determines, with this type (`InputColumn`), by name; all other arguments are those of
-    `read_batches`. The rows also have the column of times. Raise TypeError or ValueError as
+    determines, with this type (`InputColumn`), by name; X, y, groups, order, classifier: as
+    `read_batches` takes them. The rows also have the column of times. Raise TypeError or ValueError as
     `read_batches`.
     """
     if isinstance(groups, str) and names is not None and groups in list(names):

@@ -157,8 +157,9 @@ class _CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """Return name, command and remaining arguments of a command line.
 
-        ctx: the context of the group. args: the arguments after the group's own options; the first
-        one is the name of the command. Fail with a message if there is no such command.
+        ctx: click's context of the group. args: the arguments after the group's own options; the
+        first one is the name of the command. Import the module of the command, and store args in
+        `ctx.meta`. Raise click.UsageError if there is no such command.
         """
         ctx.meta[_ARGUMENTS_OF_COMMAND] = args
         name, command, rest = super().resolve_command(ctx, args)

@@ -33,7 +33,8 @@ def tabulate_contributions(
     keys : mapping of str to pyarrow.ChunkedArray
         Columns of that table to copy, with all its rows.
     predictions : mapping of str to ndarray of shape (r,)
-        Output columns of the model for these rows, as `predict_columns` returns them.
+        Output columns of the model for these rows, as `predict_columns` returns them: "prediction",
+        "probability_CLASS" for each class, and others, which are not used.
 
     Returns
     -------
@@ -89,7 +90,8 @@ def write_contributions(table: pa.Table, keys: Iterable[str], path: Path) -> Non
     """Write a table of contributions to a file, whose suffix determines the format.
 
     In a Parquet file, text columns among keys that hold only integers become integers. table: the
-    result of `tabulate_contributions`. keys: names of the columns of the table that were copied.
+    result of `tabulate_contributions`. keys: names of the columns of the table that were copied from
+    the input. path: file to write, with the suffix .csv, .csv.gz, .tsv or .parquet.
     """
     if path.suffix.lower() == ".parquet":
         for name in keys:
@@ -99,7 +101,10 @@ def write_contributions(table: pa.Table, keys: Iterable[str], path: Path) -> Non
 
 
 def _find_free_name(name: str, taken: Iterable[str]) -> str:
-    """Return a name, with as many "_" appended as it takes to differ from the names `taken`."""
+    """Return a name, with as many "_" appended as it takes to differ from other names.
+
+    name: the wanted name, which is returned unchanged if it is free; taken: the other names.
+    """
     names = {*taken}
     while name in names:
         name += "_"

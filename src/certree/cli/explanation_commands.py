@@ -271,7 +271,10 @@ def _choose_rows(
 
 
 def _parse_key(text: str) -> tuple[str, str]:
-    """Split the value of --key into column and value; raise a ValueError if it has no "="."""
+    """Split the value of --key, "COLUMN=VALUE", into column and value.
+
+    text: the value; it is split at the first "=". Raise a ValueError if it has none.
+    """
     column, mark, value = text.partition("=")
     if not mark:
         raise ValueError(f"--key must be COLUMN=VALUE, such as loan=L100003, got {text!r}")
@@ -329,7 +332,7 @@ def _print_explanations(
 
     explanation: contributions for the r rows. rows: indices of these rows in the table, (r,). keys:
     columns of --keep with all rows of the table, by name. predictions: output columns for the r
-    rows, as `predict_columns` returns them, of which probabilities are printed; may be empty.
+    rows by name, of which "probability_CLASS" is printed for each explained class; may be empty.
     has_headings: whether to print the number of the row also if there are no keys.
     """
     texts = []
@@ -646,7 +649,10 @@ class _ExportOptions:
 
 
 def _to_onnx(model: Any, options: _ExportOptions) -> bytes:
-    """Return a fitted model as bytes of an ONNX file; options: `inputs` and `pos_label` are used."""
+    """Return a fitted model as bytes of an ONNX file.
+
+    model: fitted trees; options: of these, the inputs of the graph and the positive class are used.
+    """
     inputs = options.inputs or (GraphInputs.named if model.dates_ else GraphInputs.matrix)
     named = inputs is GraphInputs.named
     dtype: Any = "auto" if named else "float32"
@@ -675,7 +681,7 @@ def _to_sql(model: Any, options: _ExportOptions) -> bytes:
 def _to_joblib(model: Any, _: _ExportOptions) -> bytes:
     """Return a scikit-learn estimator with the predictions of a model, as bytes written by joblib.
 
-    The options are not used.
+    model: fitted trees of certree; the options are not used.
     """
     file = io.BytesIO()
     joblib.dump(model.to_sklearn(), file)
@@ -784,7 +790,7 @@ def export(
         if value is not None and suffix not in suffixes:
             raise ValueError(
                 f"{option} needs an --output that ends in {' or '.join(suffixes)}, got {output}: "
-                "leave it out"
+                f"leave {option} out, or write such a file"
             )
     if keep is not None and not all(keep):
         raise ValueError("--keep must name a column of the table, got an empty text: leave it out")

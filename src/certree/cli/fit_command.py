@@ -412,7 +412,7 @@ def fit(
     gap : int
         Number of rows to leave out between earlier and later rows.
     independent : bool
-        Whether rows of one period are independent draws.
+        Whether the user declares rows with times to be independent draws from one period.
     increasing, decreasing : list of str or None
         Features along which predictions must not fall, and must not rise.
     seed : int
@@ -535,7 +535,7 @@ class _FitRequest:
     gap : int
         Number of rows to leave out between earlier and later rows.
     independent : bool
-        Whether rows of one period are independent draws.
+        Whether the user declares rows with times to be independent draws from one period.
     """
 
     source: TableSource
@@ -555,7 +555,11 @@ class _FitRequest:
 
     @property
     def order(self) -> tuple[str | None, int, bool]:
-        """Tuple of `time`, `gap` and `independent`, as `collect_fit_arguments` takes it."""
+        """Tuple of three: column of times or None, number of rows of the gap, independence.
+
+        These are the attributes `time`, `gap` (rows to leave out between earlier and later rows) and
+        `independent`, in the form that `collect_fit_arguments` takes.
+        """
         return self.time, self.gap, self.independent
 
     @property
@@ -805,7 +809,9 @@ def _default_model_path(file: Path) -> Path:
     if file.is_dir():
         return Path(f"{file.resolve().name}.certree")
     if str(file) == STANDARD_STREAM:
-        raise ValueError("--output must name the model file when a table comes from standard input")
+        raise ValueError(
+            "--output must name the model file when the table comes from standard input: give -o FILE"
+        )
     return Path(f"{get_stem(file)}.certree")
 
 

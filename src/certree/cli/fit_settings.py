@@ -152,7 +152,7 @@ def collect_fit_arguments(
         used.
     order : tuple of (str or None, int, bool)
         Column of the rows' times, None if not used; number of rows to leave out between earlier and
-        later rows; and whether rows of one period are independent draws.
+        later rows; and whether rows with times are independent draws from one period.
 
     Returns
     -------

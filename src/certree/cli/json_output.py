@@ -70,6 +70,7 @@ def print_json(document: dict[str, Any]) -> None:
 def print_predictions(model: Any, tables: Iterator[pa.Table]) -> None:
     """Print predictions as one JSON document, batch by batch.
 
+    Its keys are "model" (name of the class), "predictions" (a list) and "rows" (number of rows).
     Nothing is printed before the first batch has been predicted.
 
     Parameters

@@ -232,8 +232,8 @@ class _Decision:
         """Return the `_Decision` of the options --threshold, --positive and --threshold-cost.
 
         Raise a ValueError if --positive or --threshold-cost lacks --threshold, or the model does
-        not have two classes. model: the fitted model. The other arguments are values of the
-        options, None if not used.
+        not have two classes. model: the fitted model; threshold, positive, threshold_cost: values
+        of the options (a probability, a class as text, and "A:B"), None if not used.
         """
         expect_option_of_positive("--threshold", threshold, positive)
         costs = parse_costs(threshold_cost)
@@ -367,7 +367,7 @@ def _open_monitor(
             f"{str(decision) or 'none of them'}: give the same, or begin another state file"
         )
     if watched.grouped != (dependent is not None):
-        counted = "groups of rows: give --dependent COLUMN" if watched.grouped else "rows"
+        counted = "groups: give --dependent COLUMN" if watched.grouped else "rows: leave it out"
         raise ValueError(
             f"--dependent must be used for all batches or for none, but the state counts {counted}, or "
             "begin another state file"

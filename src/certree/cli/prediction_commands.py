@@ -367,8 +367,8 @@ def _read_labelled_batches(
     time : str or None
         Column of each row's time; None if rows have no times.
     times : list or None
-        For each batch the column of its times is appended to this list, unless it or `time` is
-        None.
+        For each batch the column of its times, a pyarrow.ChunkedArray, is appended to this list,
+        unless it or `time` is None.
     groups_option : str
         The option that names `groups`, for messages.
 
@@ -442,7 +442,9 @@ def _certify_error(
         Number of this inspection, from 1, if rows are added and certified again; None: this is the
         only one.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        Treatment of equal rows; see `certree.certify`.
+        Treatment of rows that equal each other or rows of the fit. "auto": up to max(1, sqrt(n) / 4)
+        of n count as new draws, more, up to 2 % of n, as errors, and still more raise ValueError;
+        "genuine": all are new draws; "copies": equal rows count once; "refuse": any raises ValueError.
     groups : str or None
         Column of groups of rows that depend on each other; None: rows are independent.
     time : str or None
@@ -517,7 +519,9 @@ def _compute_guarantees(
     delta : float
         Probability with which any of the guarantees may fail.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        Treatment of equal rows; see `certree.certify`.
+        Treatment of rows that equal each other or rows of the fit. "auto": up to max(1, sqrt(n) / 4)
+        of n count as new draws, more, up to 2 % of n, as errors, and still more raise ValueError;
+        "genuine": all are new draws; "copies": equal rows count once; "refuse": any raises ValueError.
     time : str or None
         Column of the rows' times; None: rows have no times.
     independent : bool
@@ -892,7 +896,10 @@ def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
 
 
 def _list_columns(names: Sequence[str], texts: Sequence[str]) -> list[dict[str, str]]:
-    """Return columns as JSON objects with "name" and "type", from the lists of both."""
+    """Return a JSON object with "name" and "type" for each column.
+
+    names: names of the columns; texts: words for their types, in the same order.
+    """
     return [{"name": str(name), "type": text} for name, text in zip(names, texts, strict=True)]
 
 

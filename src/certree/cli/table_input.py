@@ -154,7 +154,10 @@ def load_model(model_file: Path) -> Model:
 
 
 def load_monitor(state: Path) -> Monitor:
-    """Load a monitor from the file of the option --state; raise ValueError if it holds a model."""
+    """Load a monitor from the file of the option --state.
+
+    state: path of the file. Raise ValueError if it is no file of certree, or holds a model.
+    """
     monitor = _load_state_file(state)
     if not isinstance(monitor, Monitor):
         raise ValueError(
@@ -179,7 +182,10 @@ def _load_state_file(state: Path) -> Any:
 
 
 def hash_model_file(model_file: Path) -> str:
-    """Return the SHA-256 hash of a model file, which identifies the model, in hexadecimal digits."""
+    """Return the SHA-256 hash of a model file, which identifies the model, in hexadecimal digits.
+
+    model_file: path of the file.
+    """
     with model_file.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
@@ -382,8 +388,8 @@ def read_extra_column(option: str, table: pa.Table, name: str, target: str) -> N
 
     option: the option that names it, for messages; name: the column; target: column of the target.
 
-    Strings have a NumPy str dtype. Raise ValueError if there is no such column, it is the target,
-    or it has missing values.
+    Strings have a NumPy str dtype, and other values NumPy's type. Raise ValueError if there is no
+    such column, it is the target, or it has missing values.
     """
     expect_other_column(option, name, table.column_names, target)
     values = extract_values("the column", table, name, "the table")
@@ -479,7 +485,11 @@ def describe_positive(model: Any, chooser: str = _OF_OTHER_COMMANDS) -> list[str
 
 
 def find_default_positive(model: Any) -> str | None:
-    """Return the text of the second of two classes; None for models without exactly two."""
+    """Return the second of two classes as text; None for other models.
+
+    model: fitted estimator. None stands for a regressor, several targets, or another number of
+    classes.
+    """
     classes = model.classes_ if is_classifier(model) else []
     if isinstance(classes, list) or len(classes) != 2:
         return None

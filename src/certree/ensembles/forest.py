@@ -975,10 +975,10 @@ class TreeForest(Forest):
     def _predict_out_of_bag(self, mean: Float64, leaves: Leaves) -> Any:
         """Return the out-of-bag predictions of the n rows of `fit`, as users see them.
 
-        They have the shape of `oob_decision_function_`, probabilities of classes, or of
-        `oob_prediction_`, numbers; NaN for rows that are in every bag. mean: mean of a row's leaf
-        values over the trees of whose bags it is out, (n, n_outputs); leaves: for classes, the mean
-        probabilities are raised to ``leaves.power`` and divided by their sum.
+        For classes these are probabilities, (n, K), or (n, K, n_targets) for several targets; for
+        numbers predictions, (n,), or (n, n_targets). Rows that are in every bag have NaN. mean:
+        mean of a row's leaf values over the trees of whose bags it is out, (n, n_outputs); leaves:
+        for classes, the mean probabilities are raised to ``leaves.power`` and divided by their sum.
         """
 
     @abstractmethod

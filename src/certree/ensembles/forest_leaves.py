@@ -108,8 +108,9 @@ class LeafStatistics:
     def _sum_block(self, block: tuple[Int32, Int64, Int32]) -> Float64:
         """Sum the targets of out-of-bag rows in each node of a block of trees.
 
-        block: left child of each of its m nodes, (m,), roots of its t trees, (t,), and out-of-bag
-        leaves, (t, n), as `OutOfBagLeaves.iterate_blocks` yields them. Return for each of the
+        block: a tuple of three arrays: left child of each of its m nodes, (m,); root of each of its
+        t trees, (t,); out-of-bag leaves, (t, n): ``~v`` = -1 - v for a row with leaf v that is out
+        of the bag, 0 in the bag. All three number the nodes of the block from 0. Return for each of the
         block's m nodes the total weight, and the weighted sum of each output, (m, 1 + n_outputs).
         Targets and weights are the attributes `y` and `weight`.
         """

@@ -61,16 +61,18 @@ class OutOfBagLeaves(Protocol):
     def first_leaves(self) -> Int32:
         """Out-of-bag leaves of the first k rows, (T, k), with k >= min(n, 8192).
 
-        An entry is ``~v`` = -1 - v with the leaf v of an out-of-bag row, 0 for an in-bag row. The
-        losses of the first 8192 rows (`N_COMPARED_ROWS`) decide how leaves are filled: from in-bag
-        or all rows, and how much they are shrunk.
+        An entry is ``~v`` = -1 - v for an out-of-bag row, with the index v of its leaf among the
+        nodes of all T trees, and 0 for an in-bag row. The losses of the first 8192 rows
+        (`N_COMPARED_ROWS`) decide how leaves are filled: from in-bag or all rows, and how much they
+        are shrunk.
         """
         ...
 
     def find_leaves(self, begin: int, end: int) -> Int32:
         """Return out-of-bag leaves of rows begin .. end - 1, (T, end - begin).
 
-        An entry is ``~v`` = -1 - v with the leaf v of an out-of-bag row, 0 for an in-bag row.
+        An entry is ``~v`` = -1 - v for an out-of-bag row, with the index v of its leaf among the
+        nodes of all T trees, and 0 for an in-bag row.
         """
         ...
 
@@ -281,9 +283,10 @@ class InputRows:
 def keep_selected_rows(leaves: Int32, select: SelectRows) -> Int32:
     """Return out-of-bag leaves, (T, n), with 0 for rows that `select` leaves out of those of a tree.
 
-    leaves: ``~v`` = -1 - v for a row that is out of the bag of the tree, with the leaf v, and 0 for
-    rows in the bag, (T, n); select: function that takes the mask (n,) of the rows that are out of
-    the bag of one tree, and returns the mask of those to keep.
+    leaves: ``~v`` = -1 - v for a row that is out of the bag of the tree, with the index v of its
+    leaf among the nodes of all T trees, and 0 for rows in the bag, (T, n); select: function that
+    takes the mask (n,) of the rows that are out of the bag of one tree, and returns the mask of
+    those to keep.
     """
     return np.array([np.where(select(of_tree != 0), of_tree, 0) for of_tree in leaves], np.int32)
 
@@ -504,8 +507,9 @@ class ForestSamples:
         If rows have times, the entries of rows that `select_predicted_rows` leaves out become 0, as
         if the row were in the bag.
 
-        leaves: ``~v`` = -1 - v for a row that is out of the bag of the tree, with the leaf v, and 0
-        for rows in the bag, (T, n). They are returned unchanged if rows have no times.
+        leaves: ``~v`` = -1 - v for a row that is out of the bag of the tree, with the index v of
+        its leaf among the nodes of all T trees, and 0 for rows in the bag, (T, n). They are
+        returned unchanged if rows have no times.
         """
         if self.first_excluded is None:
             return leaves

@@ -316,7 +316,10 @@ class SquaredLoss(MeanLoss):
     name = "squared_error"
 
     def list_start_terms(self, y: Float64, offset: Float64) -> Float64:
-        """Return the targets y, (n,), minus offsets, (1, n); (1, n)."""
+        """Return y - offset, (1, n), whose weighted mean is the start score.
+
+        y: targets, (n,); offset: offsets of the rows, (1, n).
+        """
         return y - offset
 
     def compute_start_from_means(self, means: Float64) -> Float64:

@@ -207,8 +207,8 @@ class MultiOutputLoss(Loss):
     def compute_row_losses(self, y: NDArray[Any], scores: Float64) -> Float64:
         """Compute the sum over losses of factor times loss in each row, (n,).
 
-        Factors are those of `_get_order_and_factors`. y: targets, (n_losses, n), or (n,) for
-        quantiles; scores: (n_outputs, n).
+        Before `with_training_rows` factors are 1 for log losses, and 1 / n_losses for others. y:
+        targets, (n_losses, n), or (n,) for quantiles; scores: (n_outputs, n).
         """
         return self._sum(lambda loss, *rows: loss.compute_row_losses(*rows), y, scores)
 

@@ -375,11 +375,14 @@ class ColumnEvidence:
 
     @property
     def is_index(self) -> bool:
-        """Whether the values of the column are row numbers, from 0 or 1 on."""
+        """Whether the values of the column number the rows, from 0 or 1 on; False for one row."""
         return self.first in (0, 1) and self.n_rows > 1
 
     def __add__(self, other: ColumnEvidence) -> ColumnEvidence:
-        """Return the evidence of the rows of two files together; neither object is changed."""
+        """Return the evidence of the rows of two files together; neither object is changed.
+
+        other: the evidence of the same column in another file.
+        """
         counts = [one.counts for one in (self, other) if one.counts is not None]
         lengths = {self.length, other.length} - {0}
         is_index = self.is_index and (

@@ -173,8 +173,9 @@ def choose_schema(
 def join_columns(one: InferredColumn, other: InferredColumn) -> InferredColumn | None:
     """Join a column of one file with the column of the same name in another file.
 
-    The result has the types that hold the values of both without loss, and the evidence and markers
-    of both. Return None if there is no such type.
+    one, other: the column in both files. The result has the types that hold the values of both
+    without loss, and the evidence, notes and markers of missing values of both. Return None if there
+    is no such type.
     """
     pairs = ((a, b) for a in one.kinds for b in other.kinds)
     kinds = [kind for a, b in pairs if (kind := common_type(a, b)) is not None]
@@ -194,10 +195,10 @@ def join_columns(one: InferredColumn, other: InferredColumn) -> InferredColumn |
 
 
 def _add_evidence(one: Any, other: Any) -> Any:
-    """Add the evidence (`ColumnEvidence`) about a column in two files.
+    """Return the evidence about a column in two files together.
 
-    None stands for a file without evidence: the result is the other argument, which may be None,
-    too.
+    one, other: `ColumnEvidence` of each file; None stands for a file without evidence, and the
+    result is the other argument, which may be None, too.
     """
     if one is None or other is None:
         return one if other is None else other
@@ -328,8 +329,8 @@ def _convert_text_or_none(column: Any, kind: Any) -> Any:
 def _convert_text(column: Any, kind: Any) -> Any:
     """Convert an Arrow array of texts to a pyarrow type, ignoring spaces and tabs around each text.
 
-    Return the new array. Raise `pyarrow.ArrowInvalid` if a text does not convert. kind: the type;
-    for the type null, all texts must be missing.
+    Return the new array. Raise `pyarrow.ArrowInvalid` if a text does not convert. column: the texts,
+    with nulls for missing values; kind: the type; for the type null, all texts must be missing.
     """
     if pa.types.is_null(kind):
         if column.null_count < len(column):
@@ -487,7 +488,9 @@ def _convert_to_float64(values: Any, label: str) -> Float64:
 
 
 def extract_values(what: str, table: Any, name: str, where: str) -> NDArray[Any]:
-    """Convert a column without missing values to an array, (n,); see `convert_to_array`.
+    """Convert a column without missing values to an array, (n,).
+
+    Texts become objects of str, and other values NumPy's type, such as int64 or datetime64.
 
     what: role of the column, such as "the target", for the message. table: the rows, a
     pyarrow.Table. name: name of the column. where: name of the file, for the message. Raise a
@@ -506,8 +509,8 @@ def extract_values(what: str, table: Any, name: str, where: str) -> NDArray[Any]
 def convert_to_array(table: Any, name: str) -> NDArray[Any]:
     """Convert a column to an array, (n,): text to objects, and other values to NumPy's type.
 
-    table: the rows; name: name of the column. A dictionary becomes its values. Missing values become
-    None, NaN or NaT.
+    table: the rows, a pyarrow.Table; name: name of the column. A dictionary becomes its values.
+    Missing values become None (texts), NaN (numbers) or NaT (dates).
     """
     column = table.column(name).combine_chunks()
     is_dictionary = pa.types.is_dictionary(column.type)

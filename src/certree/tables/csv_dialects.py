@@ -207,7 +207,7 @@ def _read_rows(text: str, separator: str) -> Iterator[tuple[list[str], int]]:
 def _count_comments(rows: list[tuple[list[str], int]]) -> int:
     """Return how many rows at the start are blank, comments that begin with "#", or "sep=;".
 
-    rows: for each row a list of its values and its last line, as `_read_rows` yields them. If the
+    rows: for each row a list of its values, and the number of lines up to its end. If the
     last comment has names for the columns of numbers below it, it is the header and does not count.
     """
     n = 0
@@ -240,7 +240,8 @@ def _may_follow_titles(rows: list[tuple[list[str], int]], n: int, usual: int) ->
     """Return whether the first n rows may be titles: all rows below them have the same length.
 
     A header of two names also needs more than five rows below it, or a blank line above it. rows:
-    for each row a list of its values and its last line. usual: number of values of most rows.
+    for each row a list of its values, and the number of lines up to its end. usual: number of values
+    of most rows.
     """
     below = [values for values, _ in rows[n:] if values]
     has_blank = n > 0 and not rows[n - 1][0]
