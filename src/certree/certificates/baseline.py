@@ -71,9 +71,11 @@ def compute_class_baseline(
 ) -> Baseline:
     """Return the error of always predicting the most frequent class of some rows.
 
-    codes: position of each row's class in `classes`, (n,), at least one row; a larger number stands
-    for a class that no constant predicts; classes: classes that may be predicted, (K,); weight:
-    weight of each row, (n,); None: 1. The result does not depend on the order of the rows.
+    The result has the class, and as its error the weight of all other rows as a fraction of the
+    total weight. codes: position of each row's class in `classes`, (n,), at least one row; a larger
+    number stands for a class that no constant predicts; classes: classes that may be predicted,
+    (K,); weight: weight of each row, (n,); None: 1. The result does not depend on the order of the
+    rows.
     """
     sums: list[float] = np.bincount(codes, minlength=len(classes)).tolist()
     if weight is not None:

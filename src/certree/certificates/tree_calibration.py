@@ -87,7 +87,8 @@ class TreeCalibrationSet(CalibrationSet):
         """Collect the calibration set of a fit, and count its rows in the nodes of the tree.
 
         split: which rows of the fit are training and calibration rows; tree, grown: the tree and
-        the class counts of its training rows; leaf, y: leaf and class code of each calibration row.
+        the class counts of its training rows; leaf, y: node number of the leaf, and class code, of
+        each calibration row, (n,).
         `with_selection` adds the field `splits`.
         """
         n_others = max(1, int(y.max(initial=0)) + 1 - grown.n_classes)

@@ -283,9 +283,10 @@ def _describe_error(error: BaseException) -> str:
 
 @cache
 def _list_options(name: str | None) -> dict[str, Any]:
-    """Return the options and arguments of a loaded command, by the names of its parameters.
+    """Return the options and arguments of a command as click parameters, by their Python names.
 
-    name: the command; None: no command runs, and there are none.
+    name: the command, whose module must have been imported, such as "fit"; None: no command runs,
+    and {} is returned.
     """
     group: Any = get_group(_loaded_commands)
     return {} if name is None else {one.name: one for one in group.commands[name].params}

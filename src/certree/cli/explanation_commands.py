@@ -309,9 +309,10 @@ def _choose_method(
 ) -> Callable[[Any], Explanation]:
     """Return the function that explains rows: path contributions or Shapley values of one class.
 
-    The function takes rows, (r, p), and returns an `Explanation`. model: the fitted model. X: rows
-    of the table, some of which are the background of Shapley values. shapley: whether to use
-    Shapley values. positive: text of the class that is explained; None: the second of two classes.
+    The function takes rows, (r, p), and returns their contributions as an `Explanation`. model: the
+    fitted model. X: rows of the table, some of which are the background of Shapley values. shapley:
+    whether to use Shapley values. positive: text of the class that is explained; None: the second
+    of two classes.
     """
     text = find_default_positive(model) if positive is None else positive
     pos_label = parse_positive(model, text)
@@ -612,7 +613,13 @@ def plot(
 
 
 class GraphInputs(StrEnum):
-    """The inputs of an ONNX graph: one tensor of all features, or one for each feature."""
+    """Values of the option --inputs: the inputs of an ONNX graph.
+
+    Attributes
+    ----------
+    matrix : one tensor of all features, with codes of categories
+    named : one tensor for each feature, with texts and dates
+    """
 
     matrix = "matrix"
     named = "named"

@@ -95,6 +95,8 @@ def choose_groups(
     Returns
     -------
     GroupColumns
+        Column of groups that count as one observation each, or column of groups of each of which
+        one row is drawn; at most one is not None.
 
     Raises
     ------
@@ -159,7 +161,11 @@ class GroupDraw:
 
     @classmethod
     def from_labels(cls, column: str, labels: NDArray[Any]) -> GroupDraw:
-        """Draw one row of each group. column: column of the groups; labels: group of each row, (n,)."""
+        """Draw one row of each group at random; the draw is the same in each call.
+
+        column: name of the column of the groups; labels: group of each row of the table, (n,). Raise
+        ValueError if a group is missing.
+        """
         return cls(column, draw_row_per_group(labels), len(labels))
 
     def __str__(self) -> str:
@@ -177,11 +183,18 @@ class GroupDraw:
         return f"{rows}, one drawn at random from each group of {self.column!r}"
 
     def take(self, table: pa.Table) -> pa.Table:
-        """Return the drawn rows of a table, which has all rows."""
+        """Return the drawn rows of a table.
+
+        table: all rows among which the draw was made, in the same order.
+        """
         return table.take(self.rows)
 
     def take_batch(self, table: pa.Table, first: int) -> pa.Table:
-        """Return the drawn rows of a batch. first: index in the whole table of its first row."""
+        """Return those rows of a batch that were drawn, which may be none.
+
+        table: the batch, consecutive rows of the whole table; first: index of its first row in the
+        whole table.
+        """
         low, high = np.searchsorted(self.rows, [first, first + len(table)])
         return table.take(self.rows[low:high] - first)
 

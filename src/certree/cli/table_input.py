@@ -278,7 +278,8 @@ def _read_for_model(
         """Return the types with which a file's columns are read, for those that have a fixed type.
 
         names: names of the file's columns. Columns of the fit have their type of the fit; columns
-        in `texts` are read as text; all others are inferred, and are left out here.
+        in `texts`, an argument of the enclosing function, are read as text; all others are inferred,
+        and are left out here. An `InputColumn` has the type of a column.
         """
         text = InputColumn(pa.string(), words=MISSING_MARKERS - {""})
         is_text = {name: text for name in texts if name in names}

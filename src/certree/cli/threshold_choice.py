@@ -64,9 +64,11 @@ class ThresholdChoice:
     thresholds: Sequence[float]
 
     def find_points(self, guarantees: ThresholdGuarantees) -> dict[str, OperatingPoint]:
-        """Return the threshold that each criterion chooses, with its limits, by the name of the method.
+        """Return the threshold that each criterion chooses, with the limits of its rates.
 
-        guarantees: the limits at all thresholds. Raise a ValueError if no threshold has the wanted
+        The keys are those of `criteria`, such as "lowest_cost"; an `OperatingPoint` has a threshold
+        and confidence limits of its recall, precision and other rates. guarantees: the limits at all
+        thresholds. Raise a ValueError if no threshold has the wanted
         recall or precision.
         """
         return {
@@ -78,8 +80,9 @@ class ThresholdChoice:
     ) -> dict[str, OperatingPoint | str]:
         """Return the threshold that each criterion chooses, or the reason why there is none.
 
-        guarantees: limits of the rates at all thresholds. The dictionary is that of `find_points`;
-        if a criterion raises a ValueError, the message takes the place of the threshold.
+        guarantees: limits of the rates at all thresholds. The keys are those of `criteria`, such as
+        "lowest_cost". A value is the threshold with the limits of its rates; or, if no threshold
+        meets the criterion, the message of the ValueError.
         """
         found: dict[str, OperatingPoint | str] = {}
         for name, arguments in self.criteria.items():

@@ -726,7 +726,7 @@ class TreeForest(Forest):
     ) -> GrownForest:
         """Grow the trees with numbers first, ..., first + n_trees - 1.
 
-        grower: as `_create_grower` returns it for the training rows; rows: the training rows, whose
+        grower: object that grows trees on the binned training rows; rows: the training rows, whose
         targets and weights are used. Return the trees, without leaf values, and for each node the
         weight of its in-bag rows and the sums of their targets. A tree depends on its number, not
         on which trees grow with it.
@@ -738,8 +738,8 @@ class TreeForest(Forest):
 
         In column 0 the total weight, then the weighted sum of each output: the indicator of a
         class, or a number. Targets are in the order of `ForestSamples.y`. forest: trees with M
-        nodes, as `_grow_trees` returns them. For two classes there is one output, the indicator of
-        the second.
+        nodes, and for each node the weight and the sums of the targets of its in-bag rows. For two
+        classes there is one output, the indicator of the second.
         """
 
     @abstractmethod
@@ -841,11 +841,12 @@ class TreeForest(Forest):
     ) -> LeafStatistics:
         """Route out-of-bag rows to the leaves of each tree, and sum their targets in each node.
 
-        trees, sums: as `_grow_forest` returns them; rows: the training rows; row_sampling: how the bags
-        were drawn (number of draws, seed, with or without replacement). The returned
-        `LeafStatistics` hold, for each of the M nodes, the total weight and the weighted sum of
-        each output over in-bag and over out-of-bag rows; the leaves of the out-of-bag rows; and the
-        targets and weights of `rows`.
+        trees: the trees, of M nodes, without leaf values; sums: sums over the in-bag rows of each
+        node, (M, 1 + n_outputs): total weight, then the weighted sum of each output (indicator of a
+        class, or number); rows: the training rows; row_sampling: how the bags were drawn (number of
+        draws, seed, with or without replacement). The returned `LeafStatistics` hold, for each of
+        the M nodes, the total weight and the weighted sum of each output over in-bag and over
+        out-of-bag rows; the leaves of the out-of-bag rows; and the targets and weights of `rows`.
         """
         n_threads = get_n_threads_or_all(self.n_jobs)
         return LeafStatistics(

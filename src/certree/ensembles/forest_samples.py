@@ -219,7 +219,7 @@ class SortedFeatures:
         return bins if self.ranked is None else self.ranked.replace_in_bins(bins)
 
     def replace_ranks(self, trees: Trees) -> Trees:
-        """Convert trees that were grown on `bins` to trees that take encoded rows.
+        """Convert trees that were grown on `bins` to trees that take encoded rows (category codes).
 
         Splits on ranks of categories (by mean target) become splits on sets of categories.
         """
@@ -458,8 +458,8 @@ class ForestSamples:
         """Order the categories of features with more than 30 categories by the targets of these rows.
 
         rows: the category of each row in these features; n_classes: number of classes, 1 for
-        numbers. Rows of a group are in one fold. Return the rank of each row's category, or None if
-        no feature gets ranks.
+        numbers. The rank for a row is computed without the targets of its fold; rows of a group are
+        in one fold. Return the rank of each row's category, or None if no feature gets ranks.
         """
         if n_classes > MAX_TARGET_CLASSES:
             return None
@@ -504,8 +504,9 @@ class ForestSamples:
     def keep_earlier_bags(self, leaves: Int32) -> Int32:
         """Drop the out-of-bag leaves of all n rows in trees that were grown on later rows.
 
-        If rows have times, the entries of rows that `select_predicted_rows` leaves out become 0, as
-        if the row were in the bag.
+        If rows have times, an entry becomes 0, as if the row were in the bag, unless the row is of
+        one of the latest two blocks of time, and the tree's bag holds only blocks before it and the
+        gap.
 
         leaves: ``~v`` = -1 - v for a row that is out of the bag of the tree, with the index v of
         its leaf among the nodes of all T trees, and 0 for rows in the bag, (T, n). They are

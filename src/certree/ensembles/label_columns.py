@@ -79,9 +79,11 @@ class LabelColumns(TreeModel):
         return self._stack_targets([classes[codes] for classes, codes in columns])
 
     def _build_formula(self) -> Formula:
-        """Return a description of the fitted model for exports: trees, link and classes.
+        """Return a description of the fitted model for exports, a `Formula`.
 
-        Raise ValueError for several columns of classes, which exports do not support.
+        It holds the trees, how their leaf values are combined, the link (the function from the
+        combined values to probabilities), and the classes. Raise ValueError for several columns of
+        classes, which exports do not support.
         """
         check_is_fitted(self)
         self._expect_one_target("an export")

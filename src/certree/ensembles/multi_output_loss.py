@@ -144,7 +144,7 @@ class MultiOutputLoss(Loss):
     def with_order(self, keys: Sequence[int]) -> Self:
         """Return a copy that adds the losses by ascending keys, equal keys by ascending parameters.
 
-        keys: hash of the target column of each loss, (n_losses,), see `with_training_rows`.
+        keys: hash of the target column of each loss together with the rows' features, (n_losses,).
         Quantiles of one target have equal keys and are added in ascending order. A parameter is
         that of the loss, such as its quantile.
         """
@@ -170,7 +170,7 @@ class MultiOutputLoss(Loss):
         return replace(self, factors=factors)
 
     def reorder_columns(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return targets with their columns in the order `order`.
+        """Return targets with their columns in the order in which losses are added (`order`).
 
         y: (n, n_losses), or (n,) for quantiles, which is returned as it is.
         """

@@ -366,7 +366,8 @@ class RankableRows:
         """Return training samples with ranks in place of the categories of some features.
 
         samples: the n training rows, (n, p). n_ranks: largest number of ranks. indices: rows whose
-        targets rank the categories, or None, as in `rank`. Return `samples` if no feature gets
+        targets rank the categories; None: all. A row among them gets the rank that rows of other
+        folds give. Return `samples` if no feature gets
         ranks.
         """
         found, mask = self.rank(indices, n_ranks), samples.categorical
@@ -384,8 +385,9 @@ class RankableRows:
 def make_target(y: NDArray[Any], n_classes: int, weight: Float64 | None) -> CategoryTarget:
     """Return targets and weights by which categories are ranked, as a `CategoryTarget`.
 
-    y: class codes or numbers, (n,). n_classes: number of classes, 1 for numbers. weight: weights of
-    mean 1, (n,), or None.
+    It has y as floats, the number of outputs (n_classes for more than two classes, else 1), and the
+    weights. y: class codes or numbers, (n,). n_classes: number of classes, 1 for numbers. weight:
+    weights of mean 1, (n,), or None.
     """
     return CategoryTarget(y.astype(np.float64), n_classes if n_classes > 2 else 1, weight)
 
@@ -396,7 +398,8 @@ def find_rows_of_categories(
     """Find the category of each row in the features of more than 30 categories.
 
     features: the rows, (n, p). categorical: which features hold category codes, (p,); None: none
-    does. Return the result as `HighCardinalityFeatures`; None if there is no such feature, or the
+    does. The result holds the indices of the features, the category codes that occur in each, and
+    the index of each row's category among them. Return None if there is no such feature, or the
     table is sparse.
     """
     if categorical is None or not isinstance(features, DenseFeatures):

@@ -127,8 +127,9 @@ class TextCounts:
     def _add_numbers(self, values: Any, bare: Any, counts: Any) -> None:
         """Add the counts of the numbers among distinct texts to this object.
 
-        values: the texts. bare: the texts without white space around them. counts: number of
-        occurrences of each text, an array.
+        The fields `numbers`, `thousands`, `n_ambiguous`, `n_zeros` and `others` change. values: the
+        distinct texts, an Arrow array. bare: the texts without white space around them, an Arrow
+        array. counts: number of occurrences of each text, an array of integers.
         """
         numbers, symbols = split_symbols(bare)
         is_zero = pc.match_substring_regex(numbers, r"^0+(?:[.,]0*)?$")
@@ -153,10 +154,12 @@ class TextCounts:
     def _count_others(
         self, key: str | tuple[str, str], values: Any, counts: Any, mask: Any
     ) -> None:
-        """Add the texts that a mask selects to the entry of `others` with a key.
+        """Add the counts of the texts that a mask selects to one entry of the field `others`.
 
-        key: key of the entry. values: distinct texts. counts: number of occurrences of each text,
-        an array. mask: True for texts that belong to the key, an Arrow array of bool.
+        The entry keeps the 100 most frequent texts. key: key of the entry: a decimal mark, "date",
+        "decorated", or a pair of decimal mark and symbol. values: distinct texts, an Arrow array.
+        counts: number of occurrences of each text, an array of integers. mask: True for texts that
+        belong to the key, an Arrow array of bool.
         """
         chosen = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         if len(chosen) > _COUNTED:
@@ -211,16 +214,19 @@ class TextCounts:
     def count_known(self, form: TextFormat) -> int:
         """Return how many texts have the format `form`: dates, or numbers with its decimal mark.
 
-        Of numbers those count whose symbol is that of `choose_symbol`, or that may lack it.
+        Of numbers those count that have the currency or percent sign of most numbers, or no sign,
+        unless that sign is "%".
         """
         if form.kind == "date":
             return max(self.dates["any"], self.dates["year"])
         return self.count_numbers(form.decimal)
 
     def count_numbers(self, decimal: str) -> int:
-        """Return how many texts are numbers with a decimal mark ("." or ",") and the column's symbol.
+        """Return how many texts are numbers with a decimal mark and the column's symbol.
 
-        The symbol is that of `choose_symbol`. Numbers without a symbol count too, unless it is "%".
+        The symbol is the currency or percent sign of most numbers, if they have one. Numbers without
+        a symbol count too, unless it is "%". decimal: "." or ","; numbers without a mark count for
+        both.
         """
         return sum(self.numbers[decimal, one] for one in self._list_symbols())
 
@@ -236,8 +242,8 @@ class TextCounts:
     def list_exceptions(self, form: TextFormat) -> list[tuple[str, int]]:
         """Return the at most five most frequent texts without the format `form`, with their counts.
 
-        Of numbers those have the format whose symbol is that of `choose_symbol`, or that may lack
-        it.
+        Numbers have the format if they have its decimal mark, and the currency or percent sign of
+        most numbers, or no sign, unless that sign is "%".
         """
         if form.kind == "date":
             return self.others["date"].most_common(LISTED)
