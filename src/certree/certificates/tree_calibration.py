@@ -88,8 +88,7 @@ class TreeCalibrationSet(CalibrationSet):
 
         split: which rows of the fit are training and calibration rows; tree, grown: the tree and
         the class counts of its training rows; leaf, y: node number of the leaf, and class code, of
-        each calibration row, (n,).
-        `with_selection` adds the field `splits`.
+        each calibration row, (n,). `with_selection` adds the field `splits`.
         """
         n_others = max(1, int(y.max(initial=0)) + 1 - grown.n_classes)
         rows = cls.from_split(

@@ -69,7 +69,7 @@ def apply_settings(model: Any, settings: dict[str, Any], used_options: Sequence[
     model : estimator
         Changed in place.
     settings : dict of str to object
-        Parameters by name, as `parse_settings` returns them.
+        Values of parameters by name: numbers, lists, True, None or texts, as from `parse_settings`.
     used_options : sequence of str
         Parameters that the user has set by options of their own, such as "delta" by --delta, or
         "grower__max_leaf_nodes" by --max-leaf-nodes.

@@ -138,6 +138,7 @@ def _average_scores(
     Returns
     -------
     MethodScores
+        Error, log loss, calibration error and seconds, averaged over the splits.
     """
     confidence = np.concatenate([probabilities.max(axis=1) for probabilities, *_ in splits])
     is_right = np.concatenate(

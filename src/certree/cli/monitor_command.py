@@ -345,6 +345,7 @@ def _open_monitor(
     Returns
     -------
     Monitor
+        The monitor of the state, with the losses of earlier batches; or a new one without losses.
 
     Raises
     ------

@@ -343,6 +343,7 @@ def read_labelled_rows(
     Returns
     -------
     LabelledRows
+        Features in the order of the fit, targets, and groups and times or None for these.
 
     Raises
     ------

@@ -68,8 +68,7 @@ class ThresholdChoice:
 
         The keys are those of `criteria`, such as "lowest_cost"; an `OperatingPoint` has a threshold
         and confidence limits of its recall, precision and other rates. guarantees: the limits at all
-        thresholds. Raise a ValueError if no threshold has the wanted
-        recall or precision.
+        thresholds. Raise a ValueError if no threshold has the wanted recall or precision.
         """
         return {
             name: getattr(guarantees, name)(*arguments) for name, arguments in self.criteria.items()
@@ -145,6 +144,7 @@ def parse_choice(
     ----------
     costs : pair of float or None
         Value of --threshold-cost: cost of a missed row of the positive class, and of a false alarm.
+        As for the other arguments, None: the option is not used.
     recall, precision : float or None
         Values of --recall and --precision: smallest certified recall or precision.
     thresholds : sequence of float or None
@@ -153,6 +153,7 @@ def parse_choice(
     Returns
     -------
     ThresholdChoice or None
+        The criteria by which thresholds are chosen, and the thresholds of the table.
 
     Raises
     ------

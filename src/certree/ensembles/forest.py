@@ -781,7 +781,7 @@ class TreeForest(Forest):
         Parameters
         ----------
         grower : BinnedGrower
-            Grows trees on the training rows; see `_create_grower`.
+            Grows trees on the binned training rows, with the estimator's parameters of growth.
         rows : ForestSamples
             The training rows, sorted by content.
         previous : Trees or None
@@ -875,9 +875,11 @@ class TreeForest(Forest):
 
         Parameters
         ----------
-        trees, sums
-            Trees without leaf values, and sums over the in-bag rows of their nodes, as
-            `_grow_forest` returns them.
+        trees : Trees
+            The trees, of M nodes, without leaf values.
+        sums : ndarray of shape (M, 1 + n_outputs)
+            Sums over the in-bag rows of each node: total weight, then the weighted sum of each
+            output (indicator of a class, or number).
         rows, input_rows : ForestSamples and InputRows
             The training rows, sorted by content and in input order.
         row_sampling : RowSampling

@@ -102,9 +102,9 @@ def shuffle_feature(X: Any, j: int, order: Indices, parts: Indices) -> Iterator[
     X: rows, (n, p), an ndarray or a CSR matrix; j: index of the feature; order: permutation of the
     rows, (n,): row i gets the value of row ``order[i]``. parts: indices of the columns that were
     computed from the feature if it is a date (such as the month), which move with it; sparse rows
-    have none. It is a context manager, which gives the
-    permuted rows, (n, p). An ndarray is changed in place and restored at the end, if the body
-    raises no exception; of a sparse matrix the context gets a changed copy.
+    have none. It is a context manager, which gives the permuted rows, (n, p). An ndarray is changed
+    in place and restored at the end, if the body raises no exception; of a sparse matrix the context
+    gets a changed copy.
     """
     is_sparse: bool = issparse(X)
     if is_sparse:
@@ -153,8 +153,8 @@ def compute_permutation_importances(
     seed : int
         Seed of the permutations.
     feature_order : ndarray of int32, shape (p,)
-        Order of the features by content. The rank of a feature in it is part of its seed, so that
-        the order of the columns does not matter.
+        Indices of the features, sorted by their content. The position of a feature in this order is
+        part of its seed, so that the order of the columns does not matter.
     owners : ndarray of intp, shape (p,)
         Index of the user's feature to which each column of X belongs: its own index, or, for
         columns computed from dates (such as the month), which come last, that of the date.

@@ -179,7 +179,8 @@ class SortedFeatures:
     order : ndarray of intp, shape (n,)
         Row ``order[i]`` of `features` is row i of the forest's training rows.
     feature_order : ndarray of int32, shape (p,)
-        The order in which features are drawn; it depends on their content alone.
+        Indices of the features in the order in which they are drawn and compared. The order depends
+        on their content alone, not on that of the columns.
     ranked : RankedRows or None
         Ranks by mean target that replace category codes in the features with more than 30
         categories, for each row in the forest's order; None: no feature has so many.
@@ -374,7 +375,8 @@ class ForestSamples:
         sorted by a hash of their content, so sums over them do not depend on the order of the
         columns.
     feature_order : ndarray of int32, shape (p,)
-        The order in which features are drawn and compared; it depends on their content alone.
+        Indices of the features in the order in which they are drawn and compared. The order depends
+        on their content alone, not on that of the columns.
     group : ndarray of int32, shape (n,), or None
         Number of each row's group, 0 .. n_groups - 1. All rows of a group are drawn together. None:
         rows are drawn one by one.
@@ -478,8 +480,8 @@ class ForestSamples:
 
         trees: the T trees; row_sampling: how their bags were drawn (number of draws, seed, with or
         without replacement); n_threads: number of threads. The result gives arrays of leaves,
-        (T, number of rows), by its methods: ``~v`` = -1 - v for an out-of-bag row with the leaf v,
-        0 for others.
+        (T, number of rows), by its methods: ``~v`` = -1 - v for an out-of-bag row, with the
+        index v of its leaf among the nodes of all T trees, and 0 for others.
         """
         select = None if self.first_excluded is None else self.select_predicted_rows
         return self.features.find_out_of_bag_leaves(trees, row_sampling, n_threads, select)

@@ -240,8 +240,9 @@ class MultiOutputLoss(Loss):
     def _sum(self, compute: Callable[..., Any], y: NDArray[Any], scores: Float64) -> Any:
         """Return the sum over all losses of factor times ``compute(loss, targets, scores)``.
 
-        compute: gets a loss, its targets, (n,), and its scores, (n_outputs of the loss, n); y,
-        scores: targets and scores of all losses, as in `compute_row_losses`. Before factors are
+        compute: gets a loss, its targets, (n,), and its scores, (n_outputs of the loss, n), and
+        returns a number or an array; y, scores: targets of all losses, (n_losses, n), or (n,) for
+        quantiles, and their scores, (n_outputs, n). Before factors are
         known they are 1 for log losses and 1 / n_losses for others.
         """
         targets, groups = self.encode_targets(y), self.output_groups.split(scores, axis=0)

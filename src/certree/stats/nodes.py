@@ -102,7 +102,8 @@ class Stats(Protocol):
         -------
         gains : ndarray of float64, shape (m, n_terms)
             Sum of each term over the two children of a node, minus the term of the node; 0 at
-            leaves.
+            leaves. So the sums over the leaves of a pruning are `root` plus the gains of the nodes
+            that it splits.
         root : ndarray of float64, shape (n_terms,)
             Terms of the root, or their sums over the roots of all trees.
         """

@@ -120,8 +120,8 @@ class RankedCategories:
 
         indices: index of each row's category among `categories`, (q, n); the number of categories
         where it is missing. keys: key of each training row, (n_training,): hash of its values and
-        its copy number among equal rows, by which it is assigned to a fold; training rows are the
-        first rows.
+        its copy number among equal rows, by which it is assigned to a fold. The first n_training of
+        the n rows are the training rows; their ranks do not depend on the targets of their fold.
         """
         return get_codes_of_rows(self.ranks, indices, keys)
 

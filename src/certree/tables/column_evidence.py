@@ -169,7 +169,10 @@ class TextCounts:
         self.others[key] = _keep_most_common(self.others[key] + found)
 
     def __add__(self, other: TextCounts) -> TextCounts:
-        """Return the counts of the texts of self and other together; neither is changed."""
+        """Return the counts of the texts of self and other together; neither is changed.
+
+        other: the counts of other texts of the same column.
+        """
         keys = {**self.others, **other.others}
         others = {key: _keep_most_common(self.others[key] + other.others[key]) for key in keys}
         return TextCounts(

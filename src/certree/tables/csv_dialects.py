@@ -142,6 +142,8 @@ def find_dialect(
     Returns
     -------
     CsvDialect
+        Encoding, separator, names of the columns, and numbers of lines above the header and the
+        rows. If no line has a value, there are no names, and `has_rows` is False.
     """
     text = text.removeprefix("\ufeff")
     stated = re.match(r'"?sep=(.)"?\r?\n', text)  # a line for Excel
