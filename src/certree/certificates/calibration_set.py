@@ -61,8 +61,8 @@ class HeldOut(ArrayRecord):
     grouped : bool
         Whether the observations are groups.
     repeats : int or None
-        Number of accepted calibration rows that equal a training row or another calibration row;
-        None: they were not searched.
+        Number of calibration rows that equal a training row or another calibration row, and that
+        were kept, since the value of `duplicates` allows them; None: they were not searched.
     distinct : bool
         Whether equal calibration rows were counted once.
     worst : int
@@ -293,8 +293,8 @@ class CalibrationSet(ArrayRecord):
     weight : array-like of shape (n,), or None
         For rows in groups 1 / (number of calibration rows of the row's group); None: no groups.
     repeats : int
-        Number of calibration rows that equal a training row or another calibration row, and were
-        accepted.
+        Number of calibration rows that equal a training row or another calibration row, and that
+        were kept, since the value of `duplicates` allows them.
     distinct : bool
         Whether equal rows were treated as copies of one row and counted once.
     is_worst : array-like of bool, shape (n,), or None
@@ -568,8 +568,8 @@ class HeldOutNumbers(ArrayRecord):
     def baseline(self) -> Baseline:
         """Mean absolute error of always predicting the median of the targets, clipped at `limit`.
 
-        In units of the target. Groups count equally. Rows of `is_worst` count as others: their
-        features may be known, but the constant does not read them.
+        In units of the target. Groups count equally. Repeated rows (field `is_worst`) count like
+        others: their features may be known, but the constant does not read features.
         """
         return compute_median_baseline(self.y, self.limit, self.weight)
 
@@ -578,8 +578,8 @@ class HeldOutNumbers(ArrayRecord):
 
         value: prediction of each node, (m,), of which those of leaves are read: a row is predicted
         by the value of its leaf (field `leaf`), and compared with its target (field `y`). Groups
-        count equally, and rows of `is_worst` have the loss 1. The sum is rounded once, so that it
-        does not depend on the order of the rows.
+        count equally, and repeated rows (field `is_worst`) have the loss 1. The sum is rounded
+        once, so that it does not depend on the order of the rows.
         """
         # fsum rounds once, so that the result does not depend on the order of the rows.
         loss = compute_clipped_losses(value[self.leaf], self.y, self.limit, self.is_worst)

@@ -284,8 +284,9 @@ def _parse_key(text: str) -> tuple[str, str]:
 def _find_rows(columns: dict[str, Any], conditions: list[tuple[str, str]]) -> NDArray[np.intp]:
     """Return the indices of the rows that have the wanted values in all named columns, ascending.
 
-    columns: values of columns of the table, by name. conditions: pairs of a column and the wanted
-    value, as text. Raise a ValueError if there is no such row.
+    columns: columns of the table, pyarrow.ChunkedArray, by name; their values are compared as
+    texts. conditions: pairs of a column and the wanted value, as text. Raise a ValueError if there
+    is no such row.
     """
     names = list(dict.fromkeys(column for column, _ in conditions))
     texts = {name: [str(value) for value in columns[name].to_pylist()] for name in names}

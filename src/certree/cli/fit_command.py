@@ -491,8 +491,9 @@ def _expect_role_columns(
 ) -> None:
     """Raise a ValueError if --drop leaves out a column of an option, or options exclude each other.
 
-    source: the table or folder. columns: values of other options that name a column, by option.
-    groups, one_per_group: values of --groups and --one-per-group; None: the option is not used.
+    --groups and --one-per-group exclude each other, and --one-per-group excludes a folder. source:
+    the table or folder. columns: values of other options that name a column, by option. groups,
+    one_per_group: values of --groups and --one-per-group; None: the option is not used.
     """
     others = {"--groups": groups, "--one-per-group": one_per_group}
     expect_not_dropped(source, columns | others)

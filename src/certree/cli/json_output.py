@@ -134,9 +134,10 @@ def _describe_baseline(baseline: Any) -> dict[str, Any] | None:
 def describe_monitor(monitor: Monitor) -> dict[str, Any]:
     """Return the state of a monitor as a JSON object.
 
-    It has the sentence "statement", "batches" (a list of the names of the batches), and under their
-    names the properties of `Monitor` that `_MONITOR_FIELDS` lists, such as "broken" (whether an
-    alarm was raised), "first_alarm", "rows", "mean_loss" and "bound".
+    It has the sentence "statement", "batches" (a list of the names of the batches), and properties
+    of `Monitor` under their names: "broken" (whether an alarm was raised), "first_alarm" and
+    "likely_change" (numbers of rows), "rows", "mean_loss", "bound", "unit", "e_value", "alpha",
+    "delta", "false_alarm_probability", "block", "model_hash", "grouped" and "loss".
     """
     properties = {name: getattr(monitor, name) for name in _MONITOR_FIELDS}
     return {"statement": str(monitor), **properties, "batches": list(monitor.batches)}

@@ -746,8 +746,9 @@ def _expect_options_together(
 ) -> None:
     """Raise a ValueError if options of `certify` exclude each other, or one needs another.
 
-    positive, dependent, groups: values of these options, None if they are not used.
-    has_thresholds: whether an option of thresholds is used.
+    --positive needs an option of thresholds; --dependent excludes these and --groups. positive,
+    dependent, groups: values of these options, None if they are not used. has_thresholds: whether
+    an option of thresholds is used.
     """
     if positive is not None and not has_thresholds:
         raise ValueError(

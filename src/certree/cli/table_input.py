@@ -143,7 +143,7 @@ class DuplicateRows(StrEnum):
 def load_model(model_file: Path) -> Model:
     """Load a fitted estimator of certree, or a pipeline that ends in one, from a file.
 
-    model_file: path of the file. Raise a ValueError if the file holds a monitor.
+    model_file: path of the file. Raise a ValueError if it holds a monitor, or is no model file.
     """
     model = models.load(model_file)
     if isinstance(model, Monitor):
@@ -193,8 +193,8 @@ def hash_model_file(model_file: Path) -> str:
 def load_estimator(model_file: Path, purpose: str) -> Model:
     """Load a fitted estimator of certree from a file; raise a ValueError if the file holds a pipeline.
 
-    model_file: path of the file. purpose: what the command does with the model, for the message,
-    such as "exported".
+    model_file: path of the file, which must not hold a monitor either. purpose: what the command
+    does with the model, for the message, such as "exported".
     """
     model = load_model(model_file)
     if isinstance(model, Pipeline):
@@ -480,7 +480,8 @@ def expect_option_of_positive(option: str, value: Any, positive: str | None) -> 
 def describe_positive(model: Any, chooser: str = _OF_OTHER_COMMANDS) -> list[str]:
     """Return a list with a line that names the positive one of two classes; [] for other models.
 
-    model: the fitted estimator. chooser: end of the line: how another class is chosen.
+    model: the fitted estimator. chooser: end of the line, such as "certify chooses another by
+    --positive".
     """
     positive = find_default_positive(model)
     return [] if positive is None else [f"positive class: {positive} ({chooser})"]

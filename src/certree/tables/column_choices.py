@@ -169,7 +169,7 @@ def _list_open_points(
 
     The list is empty if values are separated by commas, or the user has stated the decimal mark.
     joined: inferred columns by name. file: one of the files. choices: names of columns whose format
-    has been chosen.
+    has been chosen, which are left out, as are columns with a number that shows the mark.
     """
     if file.source.decimal_mark is not None or file.dialect.separator == _COMMA:
         return []
