@@ -45,7 +45,10 @@ def _run() -> None:
         raise SystemExit(1) from None
     except OSError as error:
         _forget_output()
-        raise SystemExit(f"error: the output could not be written: {error.strerror}") from None
+        raise SystemExit(
+            f"error: standard output must take the result, but cannot be written: {error.strerror}. "
+            "Redirect it to another place"
+        ) from None
 
 
 def _forget_output() -> None:

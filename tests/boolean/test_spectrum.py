@@ -294,7 +294,7 @@ def test_rows_must_have_the_two_values():
         ([[0, 1, 2]], "values 0 and 1 only, got 2"),
         ([[-1, 1, 1]], "values 0 and 1 only, got -1"),
         ([[0, 1, np.nan]], "NaN"),
-        ([[0, 1]], "2 features"),
+        ([[0, 1]], "must have 3 features, as these bits have, got 2"),
         ([0, 1, 1], "shape"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -309,7 +309,10 @@ def test_guarantees_are_of_the_classifier_as_it_was():
 def test_parts_that_do_not_go_together_are_refused():
     _, guarantees, X, _ = judged(LogisticRegression())
     for changed, message in (
-        ({"predicted": guarantees.predicted[:3]}, r"y must have shape \(3,\)"),
+        (
+            {"predicted": guarantees.predicted[:3]},
+            r"y and predicted must have one dimension and equal lengths",
+        ),
         ({"shares": guarantees.shares[:3]}, "shares must have 500 rows, as y has, got 3"),
     ):
         with pytest.raises(ValueError, match=message):

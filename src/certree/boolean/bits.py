@@ -165,7 +165,10 @@ class Bits(ArrayRecord):
         array = to_array("X", X)
         rows = check_matrix(array.astype(np.uint8) if array.dtype == np.bool_ else array)
         if rows.shape[1] != self.n_features:
-            raise ValueError(f"X has {rows.shape[1]} features, but expected {self.n_features}")
+            raise ValueError(
+                f"X must have {self.n_features} features, as these bits have, got {rows.shape[1]}: "
+                "pass the same columns in the same order"
+            )
         _expect_no_missing(rows)
         if self.coding != "thresholds":
             low, high = VALUES[self.coding]

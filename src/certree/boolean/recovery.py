@@ -136,7 +136,9 @@ def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) ->
     A: Float64 = check_column("measurement", measurement, "float64", (None, None))
     values: Float64 = check_column("y", y, "float64", (len(A),))
     if not (np.isfinite(A).all() and np.isfinite(values).all()):
-        raise ValueError("measurement and y must have finite numbers, got NaN or infinity")
+        raise ValueError(
+            "measurement and y must have finite numbers, got NaN or infinity: leave out these rows"
+        )
     noise = check_nonnegative("noise", noise)
     if max(np.abs(A).max(initial=0.0), np.abs(values).max(initial=0.0)) > _LARGEST:
         raise ValueError(

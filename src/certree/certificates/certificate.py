@@ -132,8 +132,9 @@ class Certificate:
     grouped : bool
         Whether the independent observations are groups of rows.
     repeats : int or None
-        Number of calibration rows that equal a row of the fit or another calibration row, and were
-        accepted; None: calibration rows were not compared with the rows of the fit.
+        Number of calibration rows that equal a row of the fit or another calibration row, and that
+        were kept, since the value of `duplicates` allows them; None: calibration rows were not
+        compared with the rows of the fit.
     part : str
         Name of the subset of rows that the bound is about, such as a class; empty: all rows.
     shift : Shift or None
@@ -145,8 +146,8 @@ class Certificate:
     distinct : bool
         Whether equal calibration rows were treated as copies of one row and counted once.
     matches : Matches or None
-        Number of calibration rows that equal rows of the fit; None: none do, or they were not
-        compared.
+        Number of calibration rows that equal rows of the fit (`repeats` includes them), and how
+        many of as many new rows would by chance; None: none do, or they were not compared.
     worst : int
         Number of repeated calibration rows that are counted in the worst way: as errors, or as not
         covered. The bound then holds whether they are new draws or copies.

@@ -199,7 +199,8 @@ class CertifiedRegressorMixin:
             return self.certificate_ if delta is None else self.certificate_.at(delta)
         if X is None or y is None:
             raise ValueError(
-                "X and y must be passed together, or neither for the certificate of the fit"
+                "X and y must be passed together, or neither for the certificate of the fit, got "
+                f"{'X' if X is None else 'y'}=None: pass both"
             )
         expect_rows(np.size(y), "certify a model")
         model: Any = self

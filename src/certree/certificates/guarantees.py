@@ -204,7 +204,8 @@ class Guarantees:
         y, predicted = to_array("y", self.y), to_array("predicted", self.predicted)
         if y.ndim != 1 or y.shape != predicted.shape:
             raise ValueError(
-                f"y must have shape {predicted.shape}, one-dimensional and as predicted, got {y.shape}"
+                "y and predicted must have one dimension and equal lengths, got shapes "
+                f"{y.shape} and {predicted.shape}: pass a class for each row"
             )
         if self.shares is not None and len(self.shares) != len(y):
             raise ValueError(f"shares must have {len(y)} rows, as y has, got {len(self.shares)}")
@@ -506,8 +507,9 @@ class Guarantees:
             named = [name for name in named if name not in self._list_families_on_request()]
         if (weights is None) != (max_weight is None):
             raise ValueError(
-                "weights and max_weight must be passed together: max_weight is an upper bound on all "
-                "weights that is fixed without looking at the rows"
+                "weights and max_weight must be passed together, got "
+                f"{'weights' if weights is None else 'max_weight'}=None: max_weight is an upper bound "
+                "on all weights that is fixed without looking at the rows"
             )
         kept, shift = np.arange(len(self.y)), None
         if weights is not None and max_weight is not None:
@@ -1786,7 +1788,8 @@ def certify_fitted(
         return certify(self, X, y, level, time=time, independent=independent, **how)
     if (X is None) != (y is None):
         raise ValueError(
-            "X and y must be passed together, or neither for the certificate of the fit"
+            "X and y must be passed together, or neither for the certificate of the fit, got "
+            f"{'X' if X is None else 'y'}=None: pass both"
         )
     if any(one is not None for one in (look, duplicates, groups, time)) or independent:
         raise ValueError(

@@ -20,7 +20,7 @@ from certree.ensembles.round_schedule import RANKING_SCHEDULE, RoundSchedule
 from certree.ensembles.rounds import Rounds
 from certree.ensembles.time_limit import TimeLimit
 from certree.export.formula import Link
-from certree.interface.arrays import Float64, Int32, to_contiguous
+from certree.interface.arrays import Float64, Int32, raise_for_zero_weights, to_contiguous
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import COUNT
@@ -314,10 +314,7 @@ class BoostedTreesRanker(BoostedTrees):
             )
             expect_equal_weights_in_queries(weight, query)
             if not weight.any():
-                raise ValueError(
-                    "sample_weight must be positive for at least one row, got 0 for all rows: leave it "
-                    "out, or pass positive weights"
-                )
+                raise_for_zero_weights()
             weight = weight[order]
         score = self._compute_row_scores(rows)[0, order]
         return 1 - self._make_loss().compute_query_loss(

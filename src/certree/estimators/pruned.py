@@ -244,7 +244,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         if fixed.n != self.stats_.n[0] or np.mean(predicted != codes) > certificate.risk + 1e-12:
             raise ValueError(
                 f"X and y must be the {float(self.stats_.n[0]):g} training rows of the fit, all of "
-                "weight 1, got other rows"
+                "weight 1, got other rows: pass those of the call of fit"
             )
         return certificate
 

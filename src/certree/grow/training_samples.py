@@ -21,6 +21,7 @@ from certree.interface.arrays import (
     check_column,
     check_matrix,
     check_row_weights,
+    raise_for_zero_weights,
     to_array,
 )
 from certree.interface.threads import get_n_threads
@@ -203,9 +204,7 @@ class TrainingSamples:
         if weight is not None:
             present = weight > 0
             if not present.any():
-                raise ValueError(
-                    "sample_weight must be positive for at least one row, got 0 for all rows"
-                )
+                raise_for_zero_weights()
             if not present.all():
                 rows, weight = np.ascontiguousarray(rows[present]), weight[present]
                 target = None if target is None else target[present]

@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, fields
 from decimal import Decimal
 from numbers import Integral, Real
 from reprlib import repr as shortened
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -579,6 +579,14 @@ def check_row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
             f"sample_weight must sum to at most {MAX_TOTAL_WEIGHT:g}, got more: divide it by a constant"
         )
     return result
+
+
+def raise_for_zero_weights() -> NoReturn:
+    """Raise the ValueError of a fit in which the weights of all rows are 0."""
+    raise ValueError(
+        "sample_weight must be positive for at least one row, got 0 for all rows: leave it out, or "
+        "pass positive weights"
+    )
 
 
 def has_finite_total(weight: Float64) -> bool:

@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _get_feature_names, _num_features
 
-from certree.interface.arrays import Float64, Int32, divide_by_largest
+from certree.interface.arrays import Float64, Int32, divide_by_largest, raise_for_zero_weights
 from certree.interface.fitted_state import GROUPS_ATTRIBUTE, TIME_ATTRIBUTE
 from certree.out_of_core.chunks import (
     Chunk,
@@ -87,7 +87,7 @@ class RowMetadata:
     spread : WeightSpread
         Sums of weights and of their squares, from which Kish's effective sample size is computed.
     dates : dict of int to DateColumn
-        Features that hold dates, by index.
+        For each feature that holds dates, by index: kind and time zone of the dates.
     where : str
         Name of the first block, for error messages.
     are_grouped, has_offset : bool
@@ -165,7 +165,10 @@ class RowMetadata:
         return self.weight_unit.largest
 
     def total(self) -> int:
-        """Return the exact sum of all weights, as an integer multiple of 2^-1126 (see `exact_sum`)."""
+        """Return the exact sum of all weights, as an integer multiple of 2^-1126 (see `exact_sum`).
+
+        Without weights, return the number of rows for a classifier, and 0 for a regressor.
+        """
         return sum(self.totals[0].values())
 
     @property
@@ -273,9 +276,10 @@ class FitMetadata:
         return 0 if names is None else len(names)
 
     def set_attributes(self, model: Any, time_column: str | None = None) -> None:
-        """Set the fitted attributes of classes, categories and features of a model.
+        """Set the fitted attributes about classes, categories and features, in place.
 
-        time_column: column of the rows' times, which the model stores; None: rows have no order.
+        model: the model that is fitted; time_column: name of the column of the rows' times, which the
+        model stores; None: rows have no times.
         """
         set_learned_attributes(model, {**self.attributes, TIME_ATTRIBUTE: time_column})
 
@@ -387,8 +391,9 @@ def _choose_parts(
     """Choose the calendar parts of dates, such as month and weekday, that become features.
 
     They are chosen on a sample that does not depend on the order of rows. attributes: fitted
-    attributes so far, by name; encoder: copy of the model, which encodes rows; executor: reads the
-    rows. Return the date columns with their parts, by the index of the column.
+    attributes so far, by name, of which "dates_" has the date columns; encoder: copy of the model,
+    which encodes rows; executor: reads the rows. Return copies of the date columns that name the chosen
+    parts, by the index of the column. `attributes` are not changed.
     """
     dates: dict[int, DateColumn] = attributes["dates_"]
     samples: Any = executor.scan(_sample_dates, encoder)
@@ -403,7 +408,7 @@ class _DateSamples:
     Parameters
     ----------
     by_column : dict of int to DateSample
-        The sample by the index of the column.
+        For each date column, by its index: dates, targets and weights of at most 10,000 rows.
     """
 
     by_column: dict[int, DateSample]
@@ -419,7 +424,8 @@ class _DateSamples:
 def _sample_dates(chunk: Chunk, encoder: Any) -> _DateSamples | None:
     """Draw a sample of a chunk's rows for each date column, by which calendar parts are chosen.
 
-    encoder: copy of the model, which encodes rows. Return None if no row has a positive weight.
+    The rows with the smallest hashes of date and target are drawn. chunk: raw rows; encoder: copy of
+    the model, which encodes rows. Return None if no row has a positive weight.
     """
     rows: Any = encode_chunk(encoder, chunk, None)
     if rows is None:
@@ -447,7 +453,8 @@ def _number_categories(attributes: dict[str, Any], encoder: Any, executor: Execu
 def _sum_columns(chunk: Chunk, encoder: Any) -> ColumnSums | None:
     """Sum hashes of a chunk's rows by column and by category, to order columns and categories.
 
-    encoder: copy of the model, which encodes rows. Return None if no row has a positive weight.
+    chunk: raw rows; encoder: copy of the model, which encodes rows. Return sums that `+` adds to those
+    of other chunks, or None if no row has a positive weight.
     """
     rows = encode_chunk(encoder, chunk, None)
     if rows is None:
@@ -514,14 +521,17 @@ def collect_validation_metadata(
 
 
 def _scan_targets(encoder: Any, rows: Any) -> RowMetadata:
-    """Read targets and weights of all rows, and return their metadata without features.
+    """Read targets and weights of a validation set, and return their metadata without features.
 
     encoder: copy of the model with class weights, by which weights are multiplied; rows: executor that
     reads the rows. ValueError is raised if no row has a positive weight.
     """
     found: RowMetadata | None = rows.scan(_scan_block, encoder, targets_only=True)
     if found is None:
-        raise ValueError("sample_weight must be positive for at least one row")
+        raise ValueError(
+            "X_val must hold at least one row of positive weight, got none: pass other rows, or leave "
+            "out sample_weight_val"
+        )
     return found
 
 
@@ -573,14 +583,14 @@ def _scan(model: Any, encoder: Any, executor: Executor) -> RowMetadata:
             f"{type(model).__name__}."
         )
     if found is None:
-        raise ValueError("sample_weight must be positive for at least one row")
+        raise_for_zero_weights()
     return _add_features(found, executor.empty_table, model) if is_schema_enough else found
 
 
 def _describe_features(found: RowMetadata) -> str:
-    """Describe the features of a table for an error message, such as "features ['age']".
+    """Describe the features of a table for an error message: "features ['age']", or "3 features".
 
-    found: metadata of the table. Features without names are described by their number.
+    found: metadata of the table. Features without names are counted.
     """
     return f"{found.n_features} features" if found.names is None else f"features {[*found.names]}"
 
@@ -588,9 +598,11 @@ def _describe_features(found: RowMetadata) -> str:
 def _join_categories(
     first: frozenset[Any] | None, second: frozenset[Any] | None
 ) -> frozenset[Any] | None:
-    """Return the categories of a feature in two sets of rows; None if it is numeric in both.
+    """Return all categories of a feature in two sets of rows; None if it is numeric in both.
 
-    first, second: categories in each set; None: numeric.
+    first, second: categories in each set; None: numeric. Integers become strings of digits if the other
+    set has digits of integers beyond 2^53. If the feature is numeric in one set, return the categories
+    of the other.
     """
     if first is None or second is None:
         return first if second is None else second
@@ -598,7 +610,7 @@ def _join_categories(
 
 
 def measure_effective_size(encoder: Any, executor: Executor) -> float:
-    """Compute Kish's effective sample size of all rows.
+    """Compute Kish's effective sample size of all rows, (sum of weights)^2 / sum of squared weights.
 
     Parameters
     ----------
@@ -621,10 +633,11 @@ def measure_effective_size(encoder: Any, executor: Executor) -> float:
 
 
 def _add_features(found: RowMetadata, X: Any, model: Any) -> RowMetadata:
-    """Add names, categories, dates and CSV format of the features of a table to metadata.
+    """Return metadata of targets and weights with that of the features: names, categories, dates.
 
-    found: metadata of targets and weights; X: rows, or a table without rows that has the columns;
-    model: the model that is fitted, by whose parameters categorical features are chosen.
+    found: metadata without features, which is not changed; X: rows, or a table without rows that has
+    the columns; model: the model that is fitted, whose parameter `categorical_features` chooses the
+    categorical features. The result also has the format of the CSV file, if X has one attached.
     """
     names = _get_feature_names(X)
     p = len(X.columns) if hasattr(X, "columns") else _num_features(X)
@@ -642,9 +655,9 @@ def _add_features(found: RowMetadata, X: Any, model: Any) -> RowMetadata:
 
 
 def _set_last_dates(dates: dict[int, DateColumn], X: Any) -> dict[int, DateColumn]:
-    """Store in each date feature the latest date of the rows X.
+    """Return copies of date features with the latest date of the rows X, in days since 1970.
 
-    dates: features that hold dates, by index. Return them with the latest date, as a number of days.
+    dates: kind of dates of each feature that holds dates, by its index.
     """
     if not dates:
         return dates
@@ -739,7 +752,8 @@ def _set_class_weights(model: Any, found: RowMetadata, is_weighed: bool) -> Any:
 def _make_attributes(found: RowMetadata, model: Any) -> dict[str, Any]:
     """Return the fitted attributes about classes, categories and features, by name.
 
-    found: metadata of all rows; model: the model that is fitted.
+    Such names are "classes_", "categories_", "dates_", "n_features_in_" and "feature_names_in_". found:
+    metadata of all rows; model: the model that is fitted, which is not changed.
     """
     # A column of Python objects without values counts as categorical in its block, even if it holds
     # dates in other blocks.
@@ -768,7 +782,10 @@ def _make_attributes(found: RowMetadata, model: Any) -> dict[str, Any]:
 
 
 def _count_missing_groups(chunk: Chunk) -> NDArray[np.int64]:
-    """Return two counts of a chunk's rows, (2,): those whose group is missing, and all."""
+    """Return ``[number of rows whose group is missing, number of all rows]`` of a chunk, (2,).
+
+    chunk: raw rows with groups.
+    """
     groups: Any = chunk.groups
     return np.array([count_missing_groups(groups), len(groups)])
 

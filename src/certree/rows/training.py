@@ -48,6 +48,7 @@ from certree.interface.arrays import (
     find_positions,
     has_finite_total,
     has_inexact_integers,
+    raise_for_zero_weights,
     to_array,
     to_contiguous,
 )
@@ -1621,10 +1622,7 @@ def _drop_rows(
     if weight is not None and not (weight > 0).all():
         indices = np.flatnonzero(weight > 0)
         if not len(indices):
-            raise ValueError(
-                "sample_weight must be positive for at least one row, got 0 for all rows: pass "
-                "weights > 0"
-            )
+            raise_for_zero_weights()
         rows = _take_each(rows, indices)
         times = None if times is None else times.take(indices)
     if duplicates != "copies":
@@ -1691,7 +1689,8 @@ def check_target_and_weight(
     """
     if y is None:
         raise ValueError(
-            f"This {type(model).__name__} estimator requires y to be passed, but the target y is None."
+            f"This {type(model).__name__} estimator requires y to be passed, but the target y is None. "
+            "Pass the target of each row"
         )
     expect_collected("y", y)
     if isinstance(y, (list, tuple)):
@@ -2147,7 +2146,10 @@ def _encode_column_of_classes(
     is_known = find_positions(known, target)[1]
     # Calibration rows may have other classes, which the tree cannot predict: they count as errors.
     if not is_known[split.train].all() or not is_known.any():
-        raise ValueError(f"y must hold classes among {known}, got {np.unique(target[~is_known])}")
+        raise ValueError(
+            f"y must hold classes among {known}, got {np.unique(target[~is_known])}: correct these "
+            "labels, or drop their rows"
+        )
     others = np.unique(target[~is_known])
     return encode_classes(target, known, others), others
 

@@ -574,7 +574,7 @@ def test_families_are_reached_by_name():
     model, *_ = fitted()
     promised = model.conditional_guarantees()
     assert promised.recall is promised["recall"]
-    with pytest.raises(AttributeError, match=r"families here are error, recall"):
+    with pytest.raises(AttributeError, match=r"have only error, recall"):
         promised.groups  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'recal'"):
         promised.recal  # noqa: B018

@@ -65,8 +65,8 @@ class CertificateTerms:
     shift : Shift or None
         How far new rows may be from the calibration rows in distribution; None: not at all.
     matches : Matches or None
-        Number of calibration rows that equal rows of the fit (a part of `repeats`), and how many of
-        as many new rows would by chance; None: none do, or not compared.
+        Number of calibration rows that equal rows of the fit (`repeats` includes them), and how
+        many of as many new rows would by chance; None: none do, or not compared.
     worst : int
         Number of rows among `repeats` that count as errors.
     near_copies : NearCopies or None
@@ -261,8 +261,9 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if name not in self.families:
             raise AttributeError(
-                f"the family {name!r} was not requested, or there are no groups: the families here are "
-                f"{', '.join(self)}"
+                f"these guarantees must have been requested with the family {name!r}, but have only "
+                f"{', '.join(self)}: pass families=None (and groups=, for families of groups) to the "
+                "method that made them"
             )
         return self.families[name]
 

@@ -89,10 +89,13 @@ def encode_labels(name: str, values: ArrayLike) -> CodedLabels:
     except TypeError:
         raise ValueError(
             f"{name} must hold values of one type, all numbers or all text, got dtype {given.dtype} "
-            "with several types"
+            "with several types: convert the values to text"
         ) from None
     if (names != names).any():  # NaN
-        raise ValueError(f"{name} must have a value for each row, got missing values")
+        raise ValueError(
+            f"{name} must have a value for each row, got missing values: fill them in, such as by "
+            "a value of their own"
+        )
     return CodedLabels(names.tolist(), place)
 
 
