@@ -521,10 +521,11 @@ def collect_validation_metadata(
 
 
 def _scan_targets(encoder: Any, rows: Any) -> RowMetadata:
-    """Read targets and weights of a validation set, and return their metadata without features.
+    """Read targets and weights of all rows, and return their metadata without features.
 
     encoder: copy of the model with class weights, by which weights are multiplied; rows: executor that
-    reads the rows. ValueError is raised if no row has a positive weight.
+    reads the rows: a validation set, or rows of a fit that are known to have positive weights.
+    ValueError, which names X_val, is raised if no row has a positive weight.
     """
     found: RowMetadata | None = rows.scan(_scan_block, encoder, targets_only=True)
     if found is None:
