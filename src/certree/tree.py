@@ -209,7 +209,11 @@ class Trees(ArrayRecord):
 
     @property
     def _has_set(self) -> NDArray[np.bool_]:
-        """Whether each node has a category set, (m,)."""
+        """Whether each node has a category set, (m,).
+
+        A node has a category set if it splits on categories; rows are sent by whether their
+        category is in the set.
+        """
         return np.diff(self.category_start) > 0
 
     @property
@@ -229,8 +233,8 @@ class Trees(ArrayRecord):
         Parameters
         ----------
         columns : tuple
-            Seven arrays: feature, threshold, left, default_left (uint8, the bits of missing_left
-            and unseen_left), category_start, categories and root, in this order.
+            Seven arrays: feature, threshold, left, default_left (uint8; bit 0: missing_left, bit 1:
+            unseen_left), category_start, categories and root, in this order.
         n_features : int
             Number of features.
         value : ndarray of float64, shape (m, n_outputs), or None
@@ -531,7 +535,7 @@ class Trees(ArrayRecord):
     def split_columns(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:
         """The columns that determine the leaf of a row, as a tuple of arguments for the C++ core.
 
-        The tuple has feature, threshold, left, default_left (uint8, the bits of missing_left and
+        The tuple has feature, threshold, left, default_left (uint8; bit 0: missing_left, bit 1:
         unseen_left), category_start and categories.
         """
         return (
@@ -577,7 +581,8 @@ class Trees(ArrayRecord):
         Parameters
         ----------
         leaf : ndarray of int32, shape (T, n)
-            Leaf of each row in each tree, numbered among the nodes of all trees; see `find_leaves`.
+            Leaf of each row in each tree, numbered among the nodes of all trees, as in the result
+            of `find_leaves`.
 
         Returns
         -------
@@ -612,10 +617,12 @@ class Trees(ArrayRecord):
         Parameters
         ----------
         X : array or sparse array of shape (n, p)
-            The rows of the fit, in the order that `drawing` refers to: that of `BinnedGrower.keys`.
+            Encoded rows of the fit (numbers and category codes; NaN for missing values), sorted by
+            their keys: the distinct numbers by whose order the grower has drawn rows.
         drawing : tuple
             How rows were drawn for each tree: a `certree.grow.binned_grower.RowSampling`, that is
-            (kind, number of draws, seed, group of each row or None).
+            (kind, number of draws, seed, group of each row or None). Kind is "all", "some" (without
+            replacement) or "repeated" (with replacement).
         n_threads : int
             Number of threads.
 
@@ -670,7 +677,7 @@ class Trees(ArrayRecord):
         Parameters
         ----------
         scores : ndarray of float64, shape (n_outputs, n)
-            Scores before the first group.
+            Scores before the first group; they are not changed.
         X : ndarray or sparse matrix of shape (n, p)
             Encoded rows: numbers and category codes; NaN for missing values.
         n_threads : int
@@ -697,9 +704,10 @@ class Trees(ArrayRecord):
         """Return the scores of rows after each group of trees, (n_groups * n_outputs, n).
 
         A group is ``steps.step`` consecutive trees, such as those of a round. scores: scores before
-        the first group, (n_outputs, n); X: encoded rows, (n, p); n_threads: number of threads;
-        steps: number of the first tree of each group. The rows of the result are all outputs after
-        the first group, then all outputs after the second, and so on.
+        the first group, (n_outputs, n), which are not changed; X: encoded rows (numbers and
+        category codes; NaN for missing values), (n, p); n_threads: number of threads; steps: number
+        of the first tree of each group. The rows of the result are all outputs after the first
+        group, then all outputs after the second, and so on.
         """
         ends = steps.start, steps.start + len(steps) * steps.step, steps.step
         packed, starts, categories, root = self.packed
@@ -876,7 +884,7 @@ class Tree(Trees):
         """Create a tree from the columns that a grower of the C++ core returns, unchecked.
 
         columns: feature, threshold, left, chain (number of nested regions with the same rows that a
-        node stands for), default_left (uint8, the bits of missing_left and unseen_left),
+        node stands for), default_left (uint8; bit 0: missing_left, bit 1: unseen_left),
         category_start (empty if no node splits on categories), categories and optimal_splits;
         n_features: number of features.
         """
@@ -975,9 +983,9 @@ class Tree(Trees):
     def learn_missing(self, X: NDArray[np.floating]) -> Tree:
         """Return a copy with `missing_both` set at splits where no row of the fit lacks a value.
 
-        X: the rows of the fit, (n, p). NaN is a missing value. If no row that reaches a node lacks
-        the value of its split, the fit does not determine the child for NaN, and `blend` sends NaN
-        to both children.
+        X: encoded rows of the fit (numbers and category codes), (n, p). NaN is a missing value. If
+        no row that reaches a node lacks the value of its split, the fit does not determine the
+        child for NaN, and `blend` sends NaN to both children.
         """
         rows = X[find_rows_with_missing(X)]
         return self.with_missing_nodes(mark_missing(*self.split_columns, rows).view(np.bool_))
@@ -1039,7 +1047,7 @@ def group_by_feature(
     Parameters
     ----------
     feature : ndarray of int32, shape (m,)
-        Feature of each node.
+        Feature that each node splits on.
     places : ndarray of int, shape (k,)
         Numbers of the nodes to group.
 
@@ -1061,9 +1069,9 @@ def group_by_feature(
 def _expect_trees(nodes: Trees) -> None:
     """Raise ValueError unless columns describe trees, one after the other.
 
-    nodes: trees whose dtypes and shapes have been checked. Roots must ascend from 0, children come
-    after their parents in pairs, every node but a root have one parent, features lie in 0 ..
-    n_features - 1, and thresholds be finite.
+    nodes: the columns as a `Trees` object , whose dtypes and shapes have been checked. Roots must
+    ascend from 0, children come after their parents in pairs, every node but a root have one
+    parent, features lie in 0 .. n_features - 1, and thresholds be finite.
     """
     left, root, m = nodes.left, nodes.root, nodes.n_nodes
     sizes = np.diff(np.append(root, m))

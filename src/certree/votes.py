@@ -83,15 +83,18 @@ class Vote(ArrayRecord):
     def label(self) -> Int32:
         """Class with the largest score in each node, (m,) int32; the lowest class on ties.
 
-        The label has no meaning for a numeric target or several targets.
+        A score is the weighted vote of the tree's prunings that have the node, or a node above it,
+        as a leaf. The label has no meaning for a numeric target or several targets.
         """
         return self.score.argmax(axis=1).astype(np.int32)
 
     def outcomes(self, nodes: NDArray[np.integer]) -> Float64:
         """Return the rows of `score` for some nodes, (k, K).
 
-        nodes: numbers of the nodes, (k,). At leaves of the tree the rows are class probabilities,
-        or the mean prediction (K = 1); for several targets their columns side by side.
+        A row sums up the weighted votes of the prunings of the tree that have the node, or a node
+        above it, as a leaf. nodes: numbers of the nodes, (k,). At leaves of the tree the rows are
+        class probabilities, or the mean prediction (K = 1); for several targets their columns side
+        by side.
         """
         return self.score.take(nodes, axis=0)
 
@@ -151,7 +154,8 @@ class NodePredictions(ArrayRecord):
 
         A pruning is the tree with some nodes turned into leaves. The field `score` of the result
         has a row for each node, (m, K). tree: the tree of these m nodes; weights: the distribution
-        over its prunings, or one pruning. Raise ValueError if sizes differ.
+        over its prunings, or one pruning: for each node the probability that it is a leaf of a
+        drawn pruning. Raise ValueError if sizes differ.
         """
         weight = weights.check_tree(tree).weight
         return Vote.from_checked(
@@ -184,7 +188,7 @@ class SparseNodePredictions(ArrayRecord):
     def label(self) -> Int32 | None:
         """The label of each node, (m,), if nodes vote by label; else None.
 
-        The value is the field `label` of `stats`: the class that each node predicts.
+        The label is the class code that each node predicts as a leaf: the field `label` of `stats`.
         """
         return self.stats.label if self.kind == "majority" else None
 
@@ -192,8 +196,10 @@ class SparseNodePredictions(ArrayRecord):
     def frequency(self) -> tuple[Entries, float, float] | None:
         """Sparse counts, smoothing and mean row weight, as a tuple; None for votes by label.
 
-        The C++ core computes the class frequencies of the nodes from it. The sparse counts are the
-        fields begin, classes, weight and n_classes of `stats`.
+        The C++ core computes the class frequencies of the nodes from it. The sparse counts are a
+        tuple of the fields begin, classes, weight and n_classes of `stats`: the classes that occur
+        in node v, and their weights, are the entries ``begin[v]`` to ``begin[v + 1] - 1`` of
+        classes and weight.
         """
         if self.kind == "majority":
             return None
@@ -203,7 +209,8 @@ class SparseNodePredictions(ArrayRecord):
         """Return the weighted mean prediction of all prunings, whose scores are computed when read.
 
         A pruning is the tree with some nodes turned into leaves. tree: the tree of the nodes in
-        `stats`; weights: the distribution over its prunings. Raise ValueError if sizes differ.
+        `stats`; weights: the distribution over its prunings, as the probability of each node to be
+        a leaf of a drawn pruning. Raise ValueError if sizes differ.
         """
         return DeferredVote(tree, weights.check_tree(tree).weight, self)
 
@@ -256,7 +263,11 @@ class DeferredVote(ArrayRecord):
 
     @cached_property
     def label(self) -> Int32:
-        """Class with the largest score in each node, (m,) int32; the lowest class on ties."""
+        """Class with the largest score in each node, (m,) int32; the lowest class on ties.
+
+        A score is the weighted vote of the tree's prunings that have the node, or a node above it,
+        as a leaf.
+        """
         m = self.tree.n_nodes
         blocks = np.array_split(
             np.arange(m), m * self.node_predictions.stats.n_classes // _BLOCK + 1
@@ -454,7 +465,8 @@ def vote(
     stats : NodeStats, SparseNodeStats, TargetStats or SeveralStats
         Labels and counts, or means, of its nodes.
     weights : NodeWeights
-        The posterior over prunings, or one pruning.
+        The posterior over prunings, or one pruning: for each node the probability that it is a leaf
+        of a drawn pruning.
     voting : Voting, "majority" or "mean"
         How a pruning votes; a string stands for ``Voting(kind)``.
 
@@ -492,7 +504,8 @@ def stopped_outcomes(
     tree : Trees
         The tree, of m nodes.
     weights : NodeWeights
-        The posterior over its prunings.
+        The posterior over its prunings: for each node the probability that it is a leaf of a drawn
+        pruning.
     ballot : Vote or DeferredVote
         The outcome of the vote with these weights, as `vote` returns it. It is not read if
         `node_predictions` are `SparseNodePredictions`.
@@ -552,7 +565,8 @@ def prediction_variance(
     stats : TargetStats
         Number of rows, mean target and sum of squares of each node.
     weights : NodeWeights
-        The posterior over prunings, or one pruning.
+        The posterior over prunings, or one pruning: for each node the probability that it is a leaf
+        of a drawn pruning.
     voting : Voting
         Smoothing and monotonic constraints of the predictions; its `kind` is not read.
 

@@ -145,12 +145,12 @@ class TreeVoteEstimator(TreeModel):
     def _get_candidates(self) -> dict[str, Candidate]:
         """Return the kinds of posteriors that cross-validation chooses from, by name.
 
-        A `Candidate` has a function that computes posterior weights of the prunings of a tree, for
-        given inverse temperatures (factors of loss and size in the log weight of a pruning), and
-        the way in which prunings vote. If the estimator prunes by a rule, there is one candidate,
-        whose function computes the pruning for a given alpha. Order matters: the first candidate
-        with the smallest validation loss is chosen, and the first one is used if no inverse
-        temperature is None.
+        The keys are names such as "error, leaves", which `posteriors_` stores. A `Candidate` has a
+        function that computes posterior weights of the prunings of a tree, for given inverse
+        temperatures (factors of loss and size in the log weight of a pruning), and the way in which
+        prunings vote. If the estimator prunes by a rule, there is one candidate, whose function
+        computes the pruning for a given alpha. Order matters: the first candidate with the smallest
+        validation loss is chosen, and the first one is used if no inverse temperature is None.
         """
 
     @abstractmethod
@@ -182,7 +182,7 @@ class TreeVoteEstimator(TreeModel):
         tree : Tree
             The tree.
         leaf : ndarray of int32, shape (n,)
-            Leaf that each row reaches.
+            Node number (row of the arrays of `tree`) of the leaf that each row reaches.
         y : ndarray of shape (n,), or (n, q)
             Class codes (int32) or numbers (float64); one column for each of several targets.
         weight : ndarray of float64, shape (n,), or None
@@ -375,8 +375,9 @@ class TreeVoteEstimator(TreeModel):
     def _uses_exact_sums(self, y: NDArray[Any]) -> bool:
         """Return whether node statistics are exact sums, which do not depend on the row order.
 
-        y: target of the training rows, (n,) or (n, n_outputs). Exact sums are used if the grower
-        uses them, too (its attribute `has_exact_sums`), and y has a single target.
+        Node statistics are class counts or moments of the target. y: target of the training rows,
+        (n,) or (n, n_outputs). Exact sums are used if the grower uses them, too (its attribute
+        `has_exact_sums`), and y has a single target.
         """
         return y.ndim == 1 and getattr(self._get_grower(), "has_exact_sums", False)
 
@@ -414,12 +415,13 @@ class TreeVoteEstimator(TreeModel):
     def _make_ranked_samples(
         self, training: Training, random_state: np.random.RandomState
     ) -> TrainingSamples:
-        """Return the training rows with the parameters of growth, and with ranks of many categories.
+        """Return the training rows with the parameters of growth, and how to rank many categories.
 
-        The rank of a category is its place in the order of the mean targets of categories; it
-        replaces the category in features of more than 30 categories. That needs a `Cart` grower and
-        a single target; otherwise the result is that of `_make_training_samples`. training: the
-        encoded rows; random_state: source of the grower's seed.
+        They hold a function, `rank_categories`, by which growth replaces the categories of features
+        with more than 30 categories by ranks: the places of the categories in the order of their
+        mean targets. That needs a `Cart` grower, a dense table, and a single target of numbers or
+        of at most five classes; otherwise the result is that of `_make_training_samples`. training:
+        the encoded rows; random_state: source of the grower's seed.
         """
         samples, grower = self._make_training_samples(training, random_state), self._get_grower()
         mask, n_classes = samples.categorical, getattr(self, "n_classes_", 1)
@@ -461,7 +463,7 @@ class TreeVoteEstimator(TreeModel):
         Parameters
         ----------
         training : Training
-            The encoded training rows.
+            The training rows: features (numbers and category codes), targets and weights.
         random_state : RandomState
             Source of the folds and of the growers' seed.
 
@@ -547,11 +549,11 @@ class TreeVoteEstimator(TreeModel):
         Parameters
         ----------
         folds : list of Fold
-            Row indices of each fold.
+            Indices of the training rows and of the validation rows of each fold.
         trees : list of GrownTree
             The tree of each fold.
         leaves : list of ndarray of int32, shape (n,)
-            Leaf of each of the n rows in the tree of each fold.
+            For each fold, the node number in its tree of the leaf that each of the n rows reaches.
         rows : WeightedTarget
             Targets and weights of the n rows.
 
@@ -569,10 +571,11 @@ class TreeVoteEstimator(TreeModel):
     def _finish_fit(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
         """Compute the posterior and the vote of all prunings, and set all fitted attributes.
 
-        A pruning is the tree with some nodes turned into leaves. tree: the grown tree; stats:
-        statistics of all training rows in its nodes; posteriors: the inverse temperatures (factors
-        of loss and size in the log weight of a pruning) and mixture weights that the user has set
-        or cross-validation has chosen.
+        The attributes are `tree_`, `stats_`, `weights_`, `vote_`, `best_params_`,
+        `mixture_weights_` and `posteriors_`. A pruning is the tree with some nodes turned into
+        leaves. tree: the grown tree; stats: statistics of all training rows in its nodes;
+        posteriors: the inverse temperatures (factors of loss and size in the log weight of a
+        pruning) and mixture weights that the user has set or cross-validation has chosen.
         """
         weights = posteriors.compute_posterior(self._get_candidates(), tree, stats)
         self._set_posteriors(posteriors)
@@ -623,7 +626,9 @@ class TreeVoteEstimator(TreeModel):
     def _finish_restore(self, stored: StoredState) -> None:
         """Check tree, statistics, weights and vote against each other.
 
-        Raise ValueError if they do not fit together. stored: the content of the model file.
+        If there are so many classes that the file does not store `vote_`, compute it. Raise
+        ValueError if the attributes do not fit together. stored: the content of the model file,
+        from which they have been read.
         """
         super()._finish_restore(stored)
         tree, weights = self.tree_, self.weights_
@@ -691,8 +696,9 @@ class TreeVoteEstimator(TreeModel):
     def _find_leaves(self, X: ArrayLike) -> Int32:
         """Return the leaf of `tree_` that each row of X reaches, (n,) int32.
 
-        X: new rows, (n, p), not encoded yet. If a row lacks a value at a split where no training
-        row lacked it, the child with more training rows is followed.
+        A leaf is a node number of `tree_`. X: new rows, (n, p), not encoded yet. If a row lacks a
+        value at a split where no training row lacked it, the child with more training rows is
+        followed.
         """
         rows = self._encode_new_rows(X)
         return self.tree_.route(rows, get_n_threads(self.n_jobs))
@@ -715,7 +721,8 @@ class TreeVoteEstimator(TreeModel):
         Returns
         -------
         leaves : ndarray of int32, shape (n,)
-            Leaf of each row; at such splits the child with more training rows.
+            Node number of the leaf of each row, by way of the child with more training rows at
+            splits where no training row lacked the value.
         missing : ndarray of intp, shape (k,)
             Indices of rows that have a missing value; empty if no split sends rows to both
             children.
@@ -971,8 +978,8 @@ class TreeVoteEstimator(TreeModel):
     def _find_split_rows(self, rows: NDArray[Any], leaves: Int32) -> NDArray[np.bool_]:
         """Return which rows go to both children of a node, as they lack the value of its split.
 
-        rows: encoded rows, (n, p); leaves: leaf that each row reaches, (n,), by way of the child
-        with more training rows.
+        Return booleans, (n,). rows: encoded rows (numbers and category codes), (n, p); leaves: node
+        number of the leaf that each row reaches, (n,), by way of the child with more training rows.
         """
         tree, is_split = self.tree_, np.zeros(len(rows), dtype=np.bool_)
         if tree.missing_both.any():
@@ -1017,7 +1024,9 @@ class TreeVoteEstimator(TreeModel):
     def _number_rules(self) -> RuleNumbers | None:
         """Return the numbers of the rules of `tree_`; None if it is large or its prunings vote.
 
-        A pruning is the tree with some nodes turned into leaves.
+        A rule is a leaf with the conditions on its path; `RuleNumbers` holds names such as "R3" by
+        node number. None if the tree has more than 64 leaves. A pruning is the tree with some nodes
+        turned into leaves.
         """
         return number_rules(self.tree_) if self._predicts_by_one_pruning() else None
 
@@ -1086,7 +1095,7 @@ class TreeVoteEstimator(TreeModel):
         """Return notes that `export_text` appends to the lines of nodes.
 
         The result is text by node number of `tree_`; here it is empty. Trees with models in their
-        leaves say which leaves have one.
+        leaves mark the leaves that have one.
         """
         return {}
 
@@ -1192,8 +1201,9 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     def _finish_restore(self, stored: StoredState) -> None:
         """Check the fitted attributes of a restored classifier against each other.
 
-        Raise ValueError if numbers of classes differ, or leaves do not hold class probabilities.
-        stored: the content of the model file.
+        These are, for instance, `classes_`, `n_classes_` and `vote_`. Raise ValueError if numbers
+        of classes differ, or leaves do not hold class probabilities. stored: the content of the
+        model file.
         """
         stats: Any = self.stats_
         targets: Any = stats.of_each if isinstance(stats, SeveralStats) else (stats,)

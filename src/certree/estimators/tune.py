@@ -49,7 +49,7 @@ _ROUNDING = 1e-12
 def linear_grid(best: float) -> Float64:
     """Return the ten equally spaced values from best / 2 to 2 best, (10,); the fourth is `best`.
 
-    `best`: the inverse temperature (or alpha) with the smallest validation loss on a coarser grid.
+    best: the inverse temperature (or alpha) with the smallest validation loss on a coarser grid.
     Inverse temperatures are the factors of loss and size in the log weight of a pruning (the tree
     with some nodes turned into leaves).
     """
@@ -123,10 +123,10 @@ class GrownFold:
             The tree of the fold.
         compute_stats : callable
             ``compute_stats(tree, leaf, y, weight, weight_unit)`` returns the statistics of rows by
-            node, from the leaf, target and weight (or None: 1) of each, and the mean weight of all
-            n rows.
+            node, from the leaf (node number), target and weight (or None: 1) of each, and the mean
+            weight of all n rows.
         leaf : ndarray of int32, shape (n,)
-            Leaf of `tree` that each of the n rows reaches.
+            Node number in `tree` of the leaf that each of the n rows reaches.
         rows : WeightedTarget
             Targets and weights of the n rows, and the mean weight of a row.
 
@@ -502,8 +502,9 @@ class TunableLoss(Protocol):
 
     @property
     def fold_entries(self) -> Sized:
-        """One entry for each fold (and target). If it is empty, `tune` sets the temperatures to 1.
+        """A collection with one entry for each fold (and target); empty if there are no folds.
 
+        `tune` reads only its length; if it is 0, inverse temperatures that are None become 1.
         Inverse temperatures are the factors of loss and size in the log weight of a pruning (the
         tree with some nodes turned into leaves).
         """

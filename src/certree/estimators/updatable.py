@@ -288,8 +288,9 @@ class UpdatableTree(TreeVoteEstimator):
         """Set the fitted attributes from what the model keeps of its training rows.
 
         seen: hash, leaf, target, weight and missing features of all training rows; it becomes
-        `seen_rows_`. The attributes are those of `fit`: tree, node statistics, posterior weights
-        and vote.
+        `seen_rows_`. The attributes are those of `fit`: the tree, its node statistics, the
+        posterior weights of its prunings (the tree with some nodes turned into leaves), and their
+        vote; classifiers also get `sample_hashes_`.
         """
         tree = self._grow_box()
         unit = compute_mean_weight(seen.weight)
@@ -337,8 +338,9 @@ class UpdatableTree(TreeVoteEstimator):
         """Raise ValueError if restored training rows, `seen`, do not fit the model.
 
         They are hash, leaf, target and weight of each training row. Their leaves must be leaves of
-        the tree of ``Grid(box)``, their classes those of the model, their hashes the sample hashes,
-        and their total weight that of the node statistics.
+        the tree of ``Grid(box)``, their classes those of the model, their hashes those of
+        `sample_hashes_` (of the fitted rows, for leakage checks), and their total weight that of
+        the node statistics.
         """
         if reason := _explain_no_updates(self):
             raise DamagedModelError(
@@ -413,8 +415,9 @@ def _are_equal(first: Any, second: Any) -> bool:
 def _find_nodes_with_missing(tree: Tree, seen: SeenRows) -> NDArray[np.bool_]:
     """Return the splits at which some training row lacks the value that the split tests, (m,) bool.
 
-    False for all other nodes. tree: the tree that halves the box, with m nodes; seen: leaf, whose
-    ancestors are the splits that a row passes, and missing features of each training row.
+    False for all other nodes. tree: the tree that halves the box, with m nodes; seen: node number
+    of the leaf, whose ancestors are the splits that a row passes, and missing features of each
+    training row.
     """
     has_missing = np.zeros(tree.n_nodes, dtype=bool)
     if seen.lacks is None:

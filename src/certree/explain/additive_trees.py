@@ -170,9 +170,9 @@ def check_additive(model: Any) -> Any:
 def get_additive_trees(model: Any) -> AdditiveTrees:
     """Return a fitted model as a constant plus the value of one leaf of each tree.
 
-    model: as returned by `check_additive`. The result holds the trees, the constant and, if the
-    model keeps them, the numbers of training rows in the nodes. Raise NotFittedError if the model
-    is not fitted.
+    model: a tree, forest, boosted trees or AdaBoost of certree, which `check_additive` has
+    returned. The result holds the trees, the constant and, if the model keeps them, the numbers of
+    training rows in the nodes. Raise NotFittedError if the model is not fitted.
     """
     trees: AdditiveTrees = model._get_additive_trees()
     return trees

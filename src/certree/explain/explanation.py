@@ -41,8 +41,8 @@ def build_explanation_fields(
         Classes of the target, ascending; None: it is numeric.
     link : str
         The function that turns the sum into a prediction: "logistic" or "softmax" (the outputs are
-        raw scores of classes), "shares" or "identity" (probabilities), and for numbers "identity",
-        "sorted" (several quantiles) or "exp".
+        raw scores of classes), "shares" (of forests) or "identity" (the outputs are probabilities),
+        and for numbers "identity", "sorted" (several quantiles) or "exp".
 
     Returns
     -------
@@ -344,7 +344,8 @@ class Explanation:
     def _name_rule(self, i: int) -> list[str]:
         """Return a list of one line that names the rule which row i satisfies.
 
-        The list is empty if rules have no numbers, or the row satisfies none. i: index of the row.
+        The line is, for instance, "rule R3: age > 40". The list is empty if rules have no numbers,
+        or the row satisfies none. i: index of the row.
         """
         rule = None if self.rules is None else self.rules[i]
         return [] if rule is None else [f"rule {rule}"]

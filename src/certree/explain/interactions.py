@@ -392,7 +392,7 @@ def _bin_feature(
     thresholds : ndarray of float64, or None
         Ascending thresholds between bins; None: each distinct value is a bin.
     max_bins : int or None
-        Largest number of bins between thresholds; None: no limit.
+        Largest number of bins, besides that of NaN, if there are thresholds; None: no limit.
 
     Returns
     -------

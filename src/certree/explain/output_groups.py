@@ -56,7 +56,8 @@ class OutputGroups:
     def split(self, values: Float64, axis: int = 1) -> list[Float64]:
         """Split an array along the axis of its outputs into one array for each target.
 
-        values: n_outputs long along `axis`. Return views, in the order of the targets.
+        values: array of any number of axes, n_outputs long along `axis`, the number of the axis.
+        Return views, in the order of the targets.
         """
         return np.split(values, self.first_outputs[1:], axis=axis)
 

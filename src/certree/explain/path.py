@@ -231,10 +231,11 @@ class Explainer:
     def describe_split(self, node: int, parent: int) -> str:
         """Return the test that leads from node `parent` to its child `node`, such as "age <= 40".
 
-        " (or missing)" follows if rows without the value go from `parent` to this child alone. For
-        categories it is "colour in {red, blue}", or "colour not in {red, blue}" for the child to
-        which unseen categories go; "colour is missing" or "colour is not missing" if the split only
-        separates missing values. "all rows" if `node` is the root; its parent is not used.
+        " (or missing)" follows if `shows_missing` is True and rows without the value reach this
+        child alone. For categories it is "colour in {red, blue}", or "colour not in {red, blue}"
+        for the child to which unseen categories go; "colour is missing" or "colour is not missing"
+        if the split only separates missing values. "all rows" if `node` is the root; its parent is
+        not used.
         """
         if node == 0:
             return "all rows"
@@ -258,8 +259,9 @@ class Explainer:
     def _mention_missing(self, text: str, node: int) -> str:
         """Append " (or missing)" to a test if rows that lack the value of its feature satisfy it.
 
-        text: the test that leads to node number `node` from its parent. Such rows must reach the
-        parent, too: all earlier splits of the path on this feature send them on.
+        Only if `shows_missing` is True. text: the test that leads to node number `node` from its
+        parent. Such rows must reach the parent, too: all earlier splits of the path on this feature
+        send them on.
         """
         tree, path = self.tree, self.find_path(node)
         feature = tree.feature[path[-2]]
@@ -331,7 +333,8 @@ class Explainer:
         largest number of training rows times the probability that a pruning drawn from the
         posterior `weights` splits it. A pruning is a subtree that results if nodes become leaves.
         Growth also ends when this product is 0. The returned node refers to its children, and so
-        on; `has_hidden_children` marks nodes whose children are left out.
+        on; `has_hidden_children` marks nodes whose children are left out. Raise ValueError if
+        `max_leaves` is less than 1.
         """
         if max_leaves < 1:
             raise ValueError(f"max_leaves must be at least 1, got {max_leaves!r}")

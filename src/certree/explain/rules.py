@@ -46,13 +46,15 @@ class Condition:
         Name of the feature.
     low, high : float
         The value must be larger than `low` and at most `high`. -inf and inf: there is no such
-        limit. Not used if there are categories. Dates are numbers of days.
+        limit. Not used if there are categories. Dates are numbers of days since 1 January 1970,
+        UTC; time spans are numbers of days.
     categories : tuple, or None
-        Names of categories; None if the condition is a range of numbers.
+        Names of categories; None if the condition is a range of numbers. Empty: the condition is
+        only on whether the value is missing.
     excluded : bool
         True: the value must be none of the categories; it may be a category that the fit did not
-        have. Without categories, the value must not be missing. False: it must be one of the
-        categories; without categories, it must be missing.
+        have. False: it must be one of them. If `categories` is empty, True: the value must not be
+        missing; False, with `missing` True: it must be missing.
     missing : bool
         Whether the value may also be missing.
     dates : DateFormat or None
@@ -406,7 +408,7 @@ def describe_rules(
     explainer : Explainer
         The tree, with the numbers of its rules.
     leaves : ndarray of int, shape (n,)
-        Leaf that each row reaches.
+        Node number of the leaf that each row reaches.
     is_split : ndarray of bool, shape (n,)
         Whether the row goes to both children of a node, so that it satisfies no rule.
 

@@ -58,7 +58,7 @@ def build_multioutput_explanation_fields(
         `classes`.
     link : str
         The function that turns the sum into a prediction: "logistic" or "softmax" (the outputs are
-        raw scores of classes), "shares" or "identity" (probabilities).
+        raw scores of classes), "shares" (of forests) or "identity" (the outputs are probabilities).
 
     Returns
     -------

@@ -321,9 +321,10 @@ def _compute_group_values(
     model: the trees; X: rows to explain, (n, p); background: rows from which unknown features are
     taken, (m, p), or None: rows with an unknown feature go to both children in proportion to
     `model.rows_per_node`. quadrature: `choose_shapley_points` or `choose_banzhaf_points`, which
-    determines the kind of values; n_threads: number of threads. In each table either all rows have
-    one path in each tree, or all may go to both children of a split whose feature they lack. Return
-    an array (n, n_outputs, p).
+    determines the kind of values: it takes the largest number of features on a path, and returns
+    probabilities with which other features are known, and their weights; n_threads: number of
+    threads. In each table either all rows have one path in each tree, or all may go to both
+    children of a split whose feature they lack. Return an array (n, n_outputs, p).
     """
     tables = (X,) if background is None else (X, background)
     both, rows_per_node = model.get_fractional_routing(*tables)

@@ -70,7 +70,7 @@ class SetSummary:
     largest : float
         Largest weight; 0 without rows.
     ends : ndarray of float64, shape (n_targets, 2)
-        Smallest and largest value of each target; infinite without rows.
+        Smallest and largest value of each target; inf and -inf without rows.
     """
 
     n: int
@@ -94,7 +94,11 @@ class SetSummary:
 
 
 def _add_counts(first: Int64, second: Int64) -> Int64:
-    """Add two arrays of counts, of which the shorter one is filled with zeros."""
+    """Add two arrays of counts, of which the shorter one is filled with zeros.
+
+    first, second: number of rows with each code 0, 1, ...; entries for missing codes count as 0.
+    Return an array of the length of the longer one.
+    """
     counts = np.zeros(max(len(first), len(second)), dtype=np.int64)
     counts[: len(first)] += first
     counts[: len(second)] += second
@@ -115,7 +119,7 @@ class SplitSummary:
     validation: SetSummary
 
     def __add__(self, other: SplitSummary) -> SplitSummary:
-        """Return the summaries of the rows of both objects, set by set."""
+        """Return the summaries of the rows of both objects, set by set. other: the other summaries."""
         return SplitSummary(self.train + other.train, self.validation + other.validation)
 
 
@@ -123,7 +127,8 @@ class SplitSummary:
 class ValidationSplit:
     """Masks of the validation rows and of the training rows of all blocks.
 
-    Rows are stored in several blocks. `split_validation_set` returns it.
+    Rows are stored in several blocks, tables on this machine or on a cluster.
+    `split_validation_set` returns the object.
 
     Parameters
     ----------
@@ -131,7 +136,7 @@ class ValidationSplit:
         Sorts the rows of a block in the order of the masks, and scales the weights of both sets.
     masks : list of ndarray of bool or uint8
         For each block: 1 (True) for validation rows, 0 for training rows, 2 for rows of the gap
-        between both, in the order of `RowSorter.sort_rows`.
+        between both, in the order to which `sorter` sorts the rows of the block.
     summary : SplitSummary
         Summaries of the training set and of the validation set.
     n_repeated : int
@@ -153,7 +158,10 @@ def split_validation_set(
     seed: int,
     gap: int | timedelta = 0,
 ) -> ValidationSplit:
-    """Choose the rows of the validation set, stratified by class, or whole groups of rows.
+    """Choose the rows of the validation set for early stopping, and summarize both sets.
+
+    If rows have times, the latest rows or groups are the validation set. If they have groups, whole
+    groups are drawn; otherwise rows are drawn, stratified by class.
 
     Parameters
     ----------
@@ -166,9 +174,11 @@ def split_validation_set(
     size : int or float
         Number (int) or fraction (float) of the validation rows, or of the groups if rows have groups.
     seed : int
-        Seed of the random choice.
+        Seed of the random choice, which depends on the contents of rows, or names of groups, not on
+        the order of rows. With times the choice does not depend on it.
     gap : int or timedelta
-        Rows to leave out before the validation set if rows have times.
+        What to leave out between the training rows and the validation rows if rows have times: a
+        number of rows, or a duration.
 
     Returns
     -------
@@ -219,8 +229,9 @@ def _choose_latest_rows(
 
     executor: holds blocks of type `RowsToAssign` with times; names: for each block the names of its
     groups, or None; size: number (int) or fraction (float) of validation rows, or of groups if
-    there are some; gap: rows to leave out before them. Return for each block the set of each row as
-    `ValidationSplit.masks`.
+    there are some; gap: number of rows, or duration, to leave out before them. Return for each
+    block the set of each row, uint8: 1 for validation rows, 0 for training rows, 2 for rows of the
+    gap.
     """
     is_grouped = any(groups is not None for groups in names)
     n = number_all_groups(names)[0] if is_grouped else count_rows(executor)
@@ -250,7 +261,7 @@ def _choose_validation_rows(
     Returns
     -------
     masks : list of ndarray of bool
-        For each block: True for validation rows.
+        For each block: True for validation rows, in the order of the rows of its `RowsToAssign`.
     n_repeated : int
         Number of rows, of both sets, that equal another row.
     """
@@ -280,22 +291,23 @@ def _count_lost_classes(summary: SplitSummary) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldAssignment:
-    """The cross-validation fold of each row of all blocks; see `assign_to_folds`.
+    """The cross-validation fold of each row of all blocks; `assign_to_folds` returns it.
 
     Parameters
     ----------
     sorter : RowSorter
         Sorts the rows of a block in the order of `folds`, which does not depend on the file.
     folds : list of ndarray of uint8
-        For each block: number of the fold whose validation set has each row, in the order of
-        `RowSorter.sort_rows`.
+        For each block: number of the fold whose validation set has each row, in the order to which
+        `sorter` sorts the rows of the block.
     n_repeated : int or None
         Number of rows that equal another row, target included; 0 if rows are assigned by groups;
         None if it is not known.
     is_timed : bool
-        Whether rows are assigned by time. `folds` then has the codes of the sets `LATEST`
-        (validation set), `EARLIER` (training set) and `GAP` (left out between them), or with
-        `assign_to_periods` the folds that it describes.
+        Whether rows are assigned by time. `folds` then has the codes of the sets `LATEST` (0:
+        validation set), `EARLIER` (1: training set) and `GAP` (2: left out between them). In the
+        result of `assign_to_periods` each number is 3 times such a code, plus the number of the
+        row's fold among three random ones, if there are any.
     """
 
     sorter: RowSorter
@@ -311,9 +323,12 @@ def assign_to_folds(
     random_state: np.random.RandomState,
     gap: int | timedelta | None = None,
 ) -> FoldAssignment:
-    """Assign rows to folds as `content_folds` does, or groups as `iterate_group_folds` does.
+    """Assign rows, or whole groups of rows, to the folds of a cross-validation at random.
 
-    If rows have times, and these are not all equal, the latest fifth is the only validation set.
+    Rows are stratified by class if targets are classes. All rows of a group are in one fold. The
+    fold of a row depends on `random_state` and its content, or the names of the groups, not on the
+    order of the rows, so that it is the same as in a fit to one table. If rows have times, and
+    these are not all equal, the latest fifth is the only validation set.
 
     Parameters
     ----------
@@ -373,7 +388,8 @@ def summarize_split(block: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, Spli
     block : RowsToAssign
         A block of n rows.
     mask : ndarray of bool or uint8, shape (n,)
-        Set of each row as `ValidationSplit.masks`, in the order of the block.
+        Set of each row, in the order of the block: 0 for training rows, 1 for validation rows, 2
+        for rows in neither set.
 
     Returns
     -------
@@ -417,14 +433,16 @@ def sum_weights(
     largest : tuple of two float
         Largest weight of all training rows, and of all validation rows.
     mask : ndarray of bool or uint8, shape (n,)
-        Set of each row as `ValidationSplit.masks`, in the order of the block.
+        Set of each row, in the order of the block: 0 for training rows, 1 for validation rows, 2
+        for rows in neither set.
 
     Returns
     -------
     block : RowsToAssign
         The block, unchanged.
     sums : ndarray of int (object), shape (2,)
-        Sums of the weights divided by `largest`, as integer multiples of 2^-1126 (see `exact_sum`).
+        Sums of the weights divided by `largest`, as integer multiples of 2^-1126: first of the
+        training rows, then of the validation rows.
     """
     sums = [
         exact_sum(divide_by_largest(block.weight[rows], most))

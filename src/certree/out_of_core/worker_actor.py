@@ -41,7 +41,7 @@ class BlockRequest:
     ----------
     f : callable
         ``f(block, *arguments)`` returns a partial result, or a new block and a partial result if
-        `replacement` is not None. See `Executor.reduce` and `Executor.replace_blocks`.
+        `replacement` is not None. Partial results of all blocks are added by `+`; None is skipped.
     arguments : tuple
         Arguments that all blocks share.
     replacement : int or None
@@ -122,7 +122,8 @@ class WorkerActor(LocalBlocks):
     async def set_children(self, children: Sequence[ChildWorker]) -> str:
         """Replace the children, and return the address of this worker.
 
-        children: workers to which this one forwards requests.
+        children: workers to which this one will forward requests. A request that still waits for a
+        former child ends with `LinkLost`.
         """
         self._cancel_answers()
         await self._run_in_thread(self._set_children, children)
@@ -131,7 +132,8 @@ class WorkerActor(LocalBlocks):
     def _cancel_answers(self) -> None:
         """Cancel the answers of the children; the request that waits for them raises `LinkLost`.
 
-        A lost worker would never answer.
+        Called before new children are set and after the client is gone, as a lost worker would
+        never answer.
         """
         for answer in self._answers:
             answer.cancel()
@@ -156,7 +158,10 @@ class WorkerActor(LocalBlocks):
         return call.result()
 
     def _set_children(self, children: Sequence[ChildWorker]) -> None:
-        """Replace the workers to which this one forwards requests, after the current request."""
+        """Replace the workers to which this one forwards requests, after the current request.
+
+        children: the new ones.
+        """
         with self._turn:
             self._children = children
 
@@ -174,7 +179,7 @@ class WorkerActor(LocalBlocks):
     async def run_job(self, job: bytes, n_replacements: int) -> tuple[bytes, bytes, int]:
         """Run a job of several requests on this worker, the root of the tree of workers.
 
-        The job sends each request to all workers. See `DaskExecutor.run_on_root`.
+        The job is a function that sends each of its requests to all workers through a `Leader`.
 
         Parameters
         ----------
@@ -182,12 +187,13 @@ class WorkerActor(LocalBlocks):
             Pickled pair (f, arguments) of a function and a tuple; ``f(leader, *arguments)`` is
             called, where leader is a `Leader`.
         n_replacements : int
-            How often blocks have been replaced before.
+            How often the blocks of the fit have been replaced before.
 
         Returns
         -------
         result, replacements : bytes
-            Result of the job, and its requests that replace blocks, pickled.
+            Result of the job, and the list of those of its requests that have replaced blocks,
+            pickled.
         n : int
             Number of these requests.
 
@@ -206,7 +212,7 @@ class WorkerActor(LocalBlocks):
 
         job: pickled pair of a function and its arguments, which is called with a `Leader`;
         n_replacements: how often blocks have been replaced before. Return the pickled result, the
-        pickled requests that replaced blocks, and their number. See `run_job`.
+        pickled requests that replaced blocks, and their number.
         """
         leader = Leader(self, n_replacements)
         f, arguments = pickle.loads(job)
@@ -216,8 +222,8 @@ class WorkerActor(LocalBlocks):
     def process(self, request: BlockRequest) -> Any:
         """Return the sum of the results of a request over this worker and its descendants.
 
-        If the function of the request has raised an error on a worker, return it as a `_Failure`
-        instead.
+        request: the function to call for each row block. Its partial results are added by `+`. If
+        the function has raised an error on a worker, return a `_Failure` with the error instead.
 
         Raises
         ------
@@ -245,8 +251,10 @@ class WorkerActor(LocalBlocks):
     def _process_here(self, request: BlockRequest) -> Any:
         """Return the sum of the results of a request over the blocks of this worker.
 
-        Errors of the function are returned as `_Failure`, because other workers still answer the
-        request.
+        request: the function to call for each row block. Its partial results are added by `+`. If
+        it is the last replacement of blocks that was done here, it is not repeated, but its result
+        is returned again. Errors of the function are returned as `_Failure`, because other workers
+        still answer the request.
         """
         try:
             if request.replacement is None:
@@ -263,7 +271,9 @@ class WorkerActor(LocalBlocks):
     async def run_on_rank(self, epoch: Epoch, calls: Sequence[bytes], from_all: bool) -> bytes:
         """Call functions with the `Rank` of this worker: the table of its rows, and stored state.
 
-        See `Executor.run_on_ranks`.
+        A `Rank` is the number of a worker in a fit with what it holds: all its rows as one table,
+        connections to other workers, and an object that calls store for later calls. The first call
+        joins the blocks of this worker to the table.
 
         Parameters
         ----------
@@ -317,7 +327,7 @@ class WorkerActor(LocalBlocks):
         The first call joins the blocks of this worker to one table. links: connections to the other
         workers, which an error closes; calls: pickled pairs (f, arguments) for ``f(rank,
         *arguments)``; from_all: False: only the worker of rank 0 returns the result, others empty
-        bytes. See `run_on_rank`.
+        bytes.
         """
         try:
             if self._rank is None:
@@ -358,7 +368,10 @@ class _Failure:
 
 
 def raise_if_failed(result: Any) -> Any:
-    """Return the result of a request; raise its error if it is a `_Failure`."""
+    """Return the result of a request, or raise the error that its function has raised on a worker.
+
+    result: result of `WorkerActor.process`; a `_Failure` holds the error.
+    """
     if isinstance(result, _Failure):
         raise result.error
     return result
@@ -440,7 +453,8 @@ class Leader:
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of ``f(block, *arguments)`` over the blocks of all workers.
 
-        f returns a partial result; `+` adds partial results, and None is skipped.
+        f returns a partial result, or raises an error, which is raised here; `+` adds partial
+        results, and None is skipped.
         """
         return raise_if_failed(self._root.process(BlockRequest(f, arguments)))
 
@@ -449,8 +463,9 @@ class Leader:
     ) -> Any:
         """Replace each block on its worker, and return the sum of partial results.
 
-        ``f(block, *arguments)`` returns the new block and a partial result. per_block: for the
-        number of each block, a further last argument of f. See `Executor.replace_blocks`.
+        ``f(block, *arguments)`` returns the new block and a partial result; `+` adds partial
+        results, and None is skipped. per_block: a further last argument of f for each block, by the
+        number of the block; None: there is none.
         """
         number = self._n_replacements + len(self.replacements)
         request = BlockRequest(f, arguments, number, per_block)

@@ -84,7 +84,8 @@ class _PendingConnection:
 class PendingConnections:
     """Connections that other workers have opened to a worker, and that no fit uses yet.
 
-    They are stored by the token of the fit's epoch and the rank of the other worker.
+    They are stored by the token of the epoch (the time in which the same workers take part in a
+    fit) and the rank (number) of the other worker.
     """
 
     def __init__(self) -> None:
@@ -127,8 +128,8 @@ class PendingConnections:
     async def take(self, token: str, rank: int) -> _PendingConnection:
         """Wait for the connection of a child worker, and return it.
 
-        token: token of the epoch; rank: rank of the child. Raise `LinkLost` after a minute without
-        connection.
+        token: name of the epoch (the time in which the same workers take part in a fit); rank: rank
+        of the child. Raise `LinkLost` after a minute without connection.
         """
         key = token, rank
         try:
@@ -143,8 +144,8 @@ class PendingConnections:
     def _get_future(self, key: tuple[str, int]) -> asyncio.Future[_PendingConnection]:
         """Return the future of a child worker's connection, whose result is a `_PendingConnection`.
 
-        key: token of the epoch (workers that take part until one is lost), and number of the child.
-        The first call for a key creates the future.
+        key: token of the epoch (the time in which the same workers take part in a fit), and rank
+        (number) of the child. The first call for a key creates the future.
         """
         if key not in self._waiting:
             self._waiting[key] = asyncio.get_running_loop().create_future()
@@ -155,8 +156,8 @@ class WorkerLinks:
     """Network connections of one Dask worker to its parent and children among all workers of a fit.
 
     Workers form a tree by their ranks. `reduce` sums arrays of integers up the tree, and `share`
-    sends arrays down it; `Links` describes both. `open` and `close` run on the worker's event loop,
-    all other methods in another thread.
+    sends arrays down it. All workers must make the same calls in the same order. `open` and `close`
+    run on the worker's event loop, all other methods in another thread.
 
     Parameters
     ----------
@@ -244,8 +245,8 @@ class WorkerLinks:
         """Reduce an array over all workers to rank 0, element by element.
 
         words: integers, (n,); the first n_sums elements are summed, the others reduced to their
-        maximum. It is changed in place at rank 0 only. All workers must make the same calls. See
-        `Links.reduce`.
+        maximum. It is changed in place at rank 0 only. All workers must call it with arrays of the
+        same size. Raise `LinkLost` if a worker is lost.
         """
         self._step += 1
         total = words.copy()  # a message may be sent after this method has returned
@@ -273,6 +274,7 @@ class WorkerLinks:
         """Copy an array of integers from rank 0 to all workers, in place.
 
         words: the array at rank 0; at other ranks an array of the same size, which is overwritten.
+        All workers must call it. Raise `LinkLost` if a worker is lost.
         """
         self._step += 1
         if self.is_rank_0:
@@ -290,14 +292,18 @@ class WorkerLinks:
         return words
 
     async def _send_to_children(self, words: Int64, step: int) -> None:
-        """Send integers, (n,), to all child workers. step: number of the message."""
+        """Send an array of integers to all child workers.
+
+        words: the array, (n,); step: number of the message.
+        """
         for comm in self._children:
             await self._write(comm, step, words)
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         """Start a coroutine on the event loop, after the previous message was sent; return its future.
 
-        Raise `LinkLost` if the connections are closed, or the previous message could not be sent.
+        work: the coroutine, which is closed if it cannot start. Raise `LinkLost` if the connections
+        are closed, or the previous message could not be sent.
         """
         try:
             if self._sending is not None:
@@ -320,14 +326,18 @@ class WorkerLinks:
             raise LinkLost from error
 
     async def _write(self, comm: Any, step: int, words: Int64) -> None:
-        """Send integers, (n,), with the number of the message. comm: Dask's connection."""
+        """Send an array of integers, with the number of the message, over a connection.
+
+        comm: Dask's connection; step: number of the message; words: the array, (n,).
+        """
         serialized = import_extra("distributed.protocol", "dask").Serialized
         await comm.write([step, serialized({}, [words.data.cast("B")])])
 
     async def _read(self, comm: Any, step: int, n: int) -> Int64:
         """Receive n integers from a connection of Dask, and return them, (n,) int64.
 
-        step: expected number of the message. Raise RuntimeError if it has another number or size.
+        comm: the connection; step: expected number of the message. Raise RuntimeError if it has
+        another number or size.
         """
         other, message = await comm.read()
         frames = message.frames

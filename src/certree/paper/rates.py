@@ -39,16 +39,16 @@ DECORATED_SMOOTHNESS = 3
 
 
 def _zigzag(u: Float64) -> Float64:
-    """Return a piecewise linear wave of period 1 at each number u, with values in -1 .. 1.
+    """Return ``4 |u mod 1 - 1/2| - 1`` at each number u: a zigzag line of period 1 in -1 .. 1.
 
-    The wave is the Lipschitz counterpart of a sine wave, as the height of a boundary between
-    classes.
+    It is 1 at integers and -1 halfway between them. It is the Lipschitz counterpart of a sine wave,
+    as the height of a boundary between classes.
     """
     return 4 * np.abs(u % 1 - 0.5) - 1
 
 
 def _sine(u: Float64) -> Float64:
-    """Return sin(2 pi u), a wave of period 1 for a smooth boundary, for each number u."""
+    """Return sin(2 pi u) for each number u, the height of a smooth boundary; its period is 1."""
     return np.sin(2 * np.pi * u)
 
 
@@ -143,9 +143,10 @@ def _make_decorated_tree() -> DecoratedTreeClassifier:
 def _compute_decorated_exponent(dimension: int, smoothness: float) -> float:
     """Return the exponent in theory for trees with quadratic models in their leaves.
 
-    smoothness: number of derivatives of the boundary between the classes. With g = min(smoothness,
-    3) the exponent is g / (dimension + 2 g - 2): that of log n / n in a bound on the excess error
-    (error minus Bayes error) of a tree fitted to n rows of `dimension` features.
+    dimension: number of features; smoothness: number of derivatives of the boundary between the
+    classes. With g = min(smoothness, 3) the exponent is g / (dimension + 2 g - 2): that of log n /
+    n in a bound on the excess error (error minus Bayes error) of a tree fitted to n rows of
+    `dimension` features.
     """
     gamma = min(smoothness, DECORATED_SMOOTHNESS)
     return gamma / (dimension + 2 * gamma - 2)
@@ -391,7 +392,10 @@ def summarise_trials(trials: Iterable[Trial]) -> list[Rate]:
 
 
 def _fit_rate(dimension: int, boundary: str, rule: str, sizes: dict[int, list[Trial]]) -> Rate:
-    """Average the trials of one classifier on one problem over repetitions, and fit the exponent.
+    """Average the trials of one classifier on one problem over repetitions, and fit an exponent.
+
+    A problem is a boundary between two classes in a number of features. The exponent is that of
+    ``log n / n`` in the excess error (error minus Bayes error) after training on n rows.
 
     Parameters
     ----------

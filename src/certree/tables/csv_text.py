@@ -54,7 +54,8 @@ class CsvText:
     path : Path
         The file. It is decompressed if its suffix is ``.gz``.
     source : TableSource
-        Options of reading.
+        Options of reading that the user has stated, such as the encoding, and the format of the CSV
+        files of a fitted model.
     content : bytes or None
         The whole text, if it came from standard input; None: it is read from the file.
     is_limited : bool
@@ -83,7 +84,11 @@ class CsvText:
 
     @cached_property
     def dialect(self) -> CsvDialect:
-        """Encoding, separator, header and so on of the file, as its first lines show them."""
+        """How the file is divided into lines, values and a header, as its first lines show it.
+
+        A `CsvDialect` has the encoding, the separator of values, the names of the columns, the
+        numbers of lines above the first row and above the header, and whether values have quotes.
+        """
         encoding = self._find_encoding(self._read_head(_HEAD))
         preferred = self._source.stored.separator or self.usual_separator
         for size in (_HEAD, _LONG_HEAD):
@@ -140,7 +145,10 @@ class CsvText:
     def convert_to_strings(self, values: Any, column: str) -> Any:
         """Convert values of a column, an Arrow array of type binary, to strings.
 
-        Raise ValueError if a value has a zero byte, or is no text in the encoding of the file.
+        values: texts in the encoding of the file; column: name of the column, for messages. Return
+        an Arrow array of type string; nulls stay null. If the first bytes looked like UTF-8 but
+        those of the column show that the file is in Windows-1252, `dialect` changes. Raise
+        ValueError if a value has a zero byte, or is no text in the encoding of the file.
         """
         _, ends, words = values.buffers()
         if words is None or not len(values):
@@ -183,9 +191,10 @@ class CsvText:
         self.dialect = replace(self.dialect, encoding=EIGHT_BITS)
 
     def find_ragged_row(self) -> str:
-        """Return words on the first row that has more or fewer values than the header, for a message.
+        """Describe the first row that has more or fewer values than the header, for a message.
 
-        They are, for instance, "line 7 has 3: 'a;b;c'".
+        The text is, for instance, "line 7 has 3: 'a;b;c'", with the number of the line and of its
+        values.
         """
         dialect = self.dialect
         n = len(dialect.names)
@@ -238,7 +247,11 @@ class CsvText:
         )
 
     def _is_decoded(self, encoding: str) -> bool:
-        """Return whether text in an encoding is converted in memory before it is parsed."""
+        """Return whether text in an encoding is converted in memory before it is parsed.
+
+        This is so for encodings other than UTF-8 in which a character may have several bytes, such
+        as UTF-16. encoding: name of the encoding.
+        """
         return codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig") and not is_eight_bits(
             encoding
         )

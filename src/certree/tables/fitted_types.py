@@ -18,7 +18,12 @@ FORMAT_ATTRIBUTE = "_table_format"
 
 
 def get_model_format(model: Any) -> TableFormat | None:
-    """Return the format of the CSV files that a model was fitted to; None if nothing was unusual."""
+    """Return the unusual formats in the CSV files that a model was fitted to, or None.
+
+    A `TableFormat` has the separator, the encoding, the decimal mark, the markers of missing values
+    and the formats of columns, as far as they are not the usual ones. None, too, for models that
+    were not fitted to files. model: an estimator.
+    """
     found: TableFormat | None = getattr(model, "__dict__", {}).get(FORMAT_ATTRIBUTE)
     return found
 
@@ -26,7 +31,9 @@ def get_model_format(model: Any) -> TableFormat | None:
 def use_model_format(source: Any, model: Any) -> Any:
     """Return a source whose CSV files are read with the format of a model's fit.
 
-    source: path, list of paths, TableSource or data set of Arrow; model: a fitted estimator.
+    source: path, list of paths, TableSource or data set of Arrow; model: a fitted estimator. Return
+    a `TableSource` with the options of the source and that format, or the source itself if the
+    model stores no format.
     """
     return with_format(source, get_model_format(model))
 
@@ -106,8 +113,9 @@ def list_input_columns(model: Any) -> tuple[list[str] | None, list[InputColumn]]
 def _list_model_columns(model: Any) -> list[InputColumn]:
     """Return an `InputColumn` for each feature of a fitted estimator of certree: type and categories.
 
-    Types are string for categories that are strings, float64 for numbers and for categories that
-    are numbers, a type of dates or time spans, or null for a categorical feature without any value.
+    model: the estimator. The list is in the order of the features of the fit. Types are string for
+    categories that are strings, float64 for numbers and for categories that are numbers, a type of
+    dates or time spans, or null for a categorical feature without any value.
     """
     if model.categories_ is None:
         columns = [InputColumn(_category_type(None))] * model.n_features_in_
@@ -129,7 +137,8 @@ def _list_model_columns(model: Any) -> list[InputColumn]:
 def _date_type(dates: Any) -> pa.DataType:
     """Return the pyarrow type of a feature of dates (date32 or microseconds) or time spans.
 
-    dates: the `certree.rows.DateColumn` of the feature.
+    dates: the `certree.rows.DateColumn` of the feature, whose kind is "date" (date32), "span" (a
+    duration in microseconds) or another one (a timestamp in microseconds, with the time zone).
     """
     if dates.kind == "date":
         return pa.date32()

@@ -57,7 +57,7 @@ def open_files(source: Any, is_limited: bool = False) -> list[TableFile]:
     source : path, list of paths, TableSource or pyarrow.dataset.Dataset
         Files, or folders of files; "-" is CSV from standard input, which is read here.
     is_limited : bool
-        Whether the fit has a memory limit.
+        Whether the fit has a memory limit, so that files are read in small blocks.
 
     Returns
     -------
@@ -91,8 +91,8 @@ def open_files(source: Any, is_limited: bool = False) -> list[TableFile]:
 def open_file(path: Path, is_limited: bool = False, source: TableSource | None = None) -> TableFile:
     """Return the object that reads a file, by the suffix of its path; CSV for an unknown suffix.
 
-    is_limited: whether the fit has a memory limit. source: options of reading; None: all options
-    are detected.
+    path: the file; is_limited: whether the fit has a memory limit, so that it is read in small
+    blocks. source: options of reading; None: all options are detected.
     """
     name, options = path.name.lower(), TableSource(path) if source is None else source
     if name.endswith((".parquet", ".pq")):
@@ -120,7 +120,10 @@ def _group_pieces(sizes: list[int], n_rows: int) -> list[Piece]:
 
 
 class _Parquet(TableFile):
-    """A Parquet file, whose separately readable pieces are lists of row groups."""
+    """A Parquet file, whose separately readable pieces are lists of row groups.
+
+    Its constructor and methods are those of `TableFile`.
+    """
 
     def _file(self) -> Any:
         # Without a buffer a whole row group is held, even if few of its rows are requested.
@@ -171,7 +174,10 @@ class _Parquet(TableFile):
 
 
 class _Arrow(TableFile):
-    """An Arrow (IPC, Feather) file, whose separately readable pieces are lists of record batches."""
+    """An Arrow (IPC, Feather) file, whose separately readable pieces are lists of record batches.
+
+    Its constructor and methods are those of `TableFile`.
+    """
 
     def _infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         del columns
@@ -209,9 +215,9 @@ class _Arrow(TableFile):
 class CsvFile(TableFile):
     """A CSV file, or CSV from standard input, which cannot be divided into pieces.
 
-    `infer_columns` infers the types of the columns from all values. `batches` yields texts, and
-    numbers or dates for columns in `formats` or `kinds`. Texts without the format, called
-    exceptions, become null there.
+    `infer_columns` infers the types of the columns from all values; `infer_schema` then sets the
+    attributes below. `batches` yields texts, and numbers or dates for columns in `formats` or
+    `kinds`. Texts without the format, called exceptions, become null there.
 
     Parameters
     ----------
@@ -220,7 +226,7 @@ class CsvFile(TableFile):
     source : TableSource
         Options of reading.
     is_limited : bool
-        Whether the fit has a memory limit.
+        Whether the fit has a memory limit, so that the file is read in small blocks by one thread.
     content : bytes or None
         The whole text, if it came from standard input; None: it is read from the file.
 
@@ -278,14 +284,22 @@ class CsvFile(TableFile):
     def list_markers(self, name: str) -> set[str]:
         """Return the texts that stand for a missing value in a column, such as "" and "NA".
 
-        name: name of the column. The user's markers are always included.
+        name: name of the column. These are the markers that the user has stated, and the usual
+        ones, such as NA, without words that are categories of a fitted model. Of the usual ones
+        there is only "" if the text of the column is kept, or if it is known to be text and the
+        user has stated markers.
         """
         has_own = name in self.texts and self.source.missing is not None
         usual = {""} if name in self.kept or has_own else MISSING_MARKERS
         return {*(usual - self.words.get(name, set())), *(self.source.missing or ())}
 
     def count_texts(self, columns: Sequence[str]) -> dict[str, TextCounts]:
-        """Read the file, and return the `TextCounts` of all texts of some columns, by name."""
+        """Read the file, and count the texts of some columns that have the form of numbers or dates.
+
+        columns: names of the columns. Return a `TextCounts` for each column, by name: numbers of
+        its texts by decimal mark, currency or percent sign, separator of thousands, and order of
+        dates. Missing values are left out.
+        """
         counts = {name: TextCounts() for name in columns}
         with self._errors_named():
             for block, _ in self._parse_values(columns):
@@ -386,7 +400,7 @@ class CsvFile(TableFile):
 
         name: name of the column. texts: its texts in a block that has exceptions to the format
         `form`. is_open: whether the model stores no format of the column. Return None if there is
-        no other format.
+        no other format; otherwise the chosen one, which later blocks use, too.
         """
         is_bare = form.symbol == "%" and name in self.fitted
         if not is_open and not is_bare:
@@ -437,7 +451,8 @@ class CsvFile(TableFile):
     def _expect_few_exceptions(self) -> None:
         """Warn of values without the format of a fitted column, or raise a ValueError if they are many.
 
-        Many are more than 1 % of the values of the column.
+        Many are more than 1 % of the values of the column. `_convert` has counted them while the
+        file was read; call this after the last block.
         """
         for column, texts in self._exceptions.items():
             n, n_values = texts.total(), self._n_values[column]
@@ -466,9 +481,12 @@ class CsvFile(TableFile):
             )
 
     def _parse_values(self, names: Sequence[str]) -> Iterator[tuple[Any, float]]:
-        """Yield the record batches of `_parse`, with nulls in place of the markers of missing values.
+        """Yield record batches of texts, with nulls in place of the markers of missing values.
 
-        names: columns to read. Each batch comes with the fraction of the file that has been read.
+        A marker is a text that stands for a missing value, such as NA; columns have different ones.
+        names: columns to read. Each batch has texts, and comes with the fraction of the file that
+        has been read. Raise a ValueError if a text is not in the encoding of the file, or rows have
+        different numbers of values.
         """
         markers = {name: self.list_markers(name) for name in names}
         shared = set[str].intersection(*markers.values()) if markers else {""}

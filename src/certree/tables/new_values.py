@@ -22,10 +22,11 @@ _LISTED, _SEVERAL = 3, 5
 def warn_of_new_values(
     model: Any, batches: Iterable[Batch], others: Sequence[str]
 ) -> Iterator[Batch]:
-    """Yield the batches unchanged, and warn of values that a model does not know before the last one.
+    """Yield batches of new rows unchanged, and warn of values that the model does not know.
 
-    These are unseen categories, and features without any value. Models predict for such rows as
-    well, so that mistakes in a table would not show in the predictions.
+    These are categories that the training rows did not have, and features that are missing in all
+    of at least five rows. The warnings are given before the last batch is yielded. Models predict
+    for such rows as well, so that mistakes in a table would not show in the predictions.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ def _warn_of_categories(name: str, unseen: Counter[str], where: str) -> None:
     """Warn that a column of new rows has categories that the training rows did not have.
 
     name: name of the feature. unseen: number of rows with each such category. where: name of the
-    table for the message.
+    file, or of the first and the last one, for the message.
     """
     listed = ", ".join(repr(text) for text, _ in unseen.most_common(_LISTED))
     number = format_quantity(len(unseen), "category", "categories")

@@ -108,9 +108,9 @@ def list_pipeline_columns(
 def create_frame(table: pa.Table, columns: Sequence[InputColumn]) -> Any:
     """Convert the columns of a table to a data frame of pandas for a pipeline.
 
-    Text becomes a column of objects whose missing values are those of the fit (NaN or None). table:
-    the columns that the pipeline reads. columns: an `InputColumn` for each column of the table, in
-    its order.
+    Return a `pandas.DataFrame`. Text becomes a column of objects whose missing values are those of
+    the fit (NaN or None). table: the columns that the pipeline reads. columns: an `InputColumn` for
+    each column of the table, in its order.
     """
     pd = import_extra("pandas", "frames")
     series = {}
@@ -129,9 +129,9 @@ def create_frame(table: pa.Table, columns: Sequence[InputColumn]) -> Any:
 def _find_inputs(step: Any, outputs: _Columns | None) -> _Columns | None:
     """Return the columns that a fitted step of a pipeline reads; None if the step does not store them.
 
-    An entry of the list is None for a column that the step drops. step: a transformer, a pipeline
-    of transformers, "passthrough" or None. outputs: the columns that the next step reads; None if
-    these are not known.
+    An entry of the list is an `InputColumn` (type and categories of a column), or None for a column
+    that the step drops. step: a transformer, a pipeline of transformers, "passthrough" or None.
+    outputs: the columns that the next step reads; None if these are not known.
     """
     if step is None or isinstance(step, str):
         return outputs
@@ -156,7 +156,8 @@ def _find_inputs(step: Any, outputs: _Columns | None) -> _Columns | None:
 def _find_inputs_of_parts(step: ColumnTransformer, outputs: _Columns | None) -> _Columns:
     """Return the columns that a fitted ColumnTransformer reads; entries are None for those it drops.
 
-    outputs: the columns that the next step reads; None if these are not known.
+    An entry of the list is an `InputColumn`: type and categories of a column. step: the
+    transformer; outputs: the columns that the next step reads; None if these are not known.
     """
     columns: _Columns = [None] * step.n_features_in_
     for name, part, _ in step.transformers_:
@@ -185,8 +186,10 @@ def _merge(first: InputColumn | None, second: InputColumn) -> InputColumn:
 def _merge_all(parts: Sequence[_Columns]) -> _Columns | None:
     """Merge what several transformers of a pipeline store about the columns of the same table.
 
-    parts: for each transformer a list with an entry for each column of the table, or None. Return
-    one such list; None if there are no parts, or their lengths differ.
+    An entry is an `InputColumn` (type and categories), or None for a column that the transformer
+    drops; of several entries for a column, the first one with a type is returned. parts: for each
+    transformer a list with an entry for each column of the table. Return one such list; None if
+    there are no parts, or their lengths differ.
     """
     if not parts or len({len(part) for part in parts}) > 1:
         return None
@@ -202,7 +205,9 @@ def _merge_all(parts: Sequence[_Columns]) -> _Columns | None:
 def _describe_categories(values: list[Any]) -> InputColumn:
     """Return an `InputColumn` for a column whose categories an encoder has stored.
 
-    values: the categories, among which may be None or NaN for missing values.
+    Its type is string, float64 for numbers, or None if no category shows it; it also has the
+    categories if they are strings. values: the categories, among which may be None or NaN for
+    missing values.
     """
     missing = None if any(value is None for value in values) else np.nan
     texts = [value for value in values if isinstance(value, str)]
@@ -217,8 +222,9 @@ def _describe_categories(values: list[Any]) -> InputColumn:
 def _find_inputs_of_imputer(step: Any, outputs: _Columns | None) -> _Columns:
     """Return the columns that a fitted SimpleImputer reads, by the values that it fills in.
 
-    outputs: the columns that the next step reads, or None if these are not known. If there are as
-    many as the imputer has columns, the imputer's columns are the same, and have their types.
+    Return a list of `InputColumn`: type and categories of each column. step: the imputer; outputs:
+    the columns that the next step reads, or None if these are not known. If there are as many as
+    the imputer has columns, the imputer's columns are the same, and have their types.
     """
     missing = None if step.missing_values is None else np.nan
     columns: _Columns = []
@@ -235,8 +241,9 @@ def _find_inputs_of_imputer(step: Any, outputs: _Columns | None) -> _Columns:
 def _find_inputs_by_tags(step: Any) -> _Columns | None:
     """Return the columns that a fitted transformer of scikit-learn reads, by its tags.
 
-    Most transformers accept only numbers; vectorizers of documents read a column of text. Return
-    None if the transformer is none of scikit-learn, or its tags do not determine the types.
+    Return a list of `InputColumn`: the type of each column. step: the transformer. Most
+    transformers accept only numbers; vectorizers of documents read a column of text. Return None if
+    the transformer is none of scikit-learn, or its tags do not determine the types.
     """
     if not type(step).__module__.startswith("sklearn."):
         return None

@@ -251,7 +251,8 @@ def infer_schema(
         The files.
     types : callable
         Takes the names of all columns, and returns the columns of a fitted model (`InputColumn`) by
-        name, whose types are used. See `read_with_schema`.
+        name, whose types are used: text of CSV columns that have type string there is kept
+        unchanged, and columns of other files are converted if their types differ.
     text_dates : collection of str
         Names of columns of which dates and times in CSV files stay text.
     columns : sequence of str or None
@@ -261,6 +262,8 @@ def infer_schema(
     Returns
     -------
     InferredSchema
+        Types and formats with which the columns are read, numbers of rows of the files, and reasons
+        why columns are left out.
 
     Raises
     ------
@@ -314,9 +317,10 @@ def _use_choices(
 ) -> InferredColumns:
     """Replace the columns of a CSV file by the chosen ones, and leave some columns out.
 
-    file: the file. columns: inferred columns of the file, by name; those of other formats than CSV
-    stay. chosen: columns with the types and formats chosen from all CSV files, by name. left_out:
-    names of columns to leave out. Return the columns by name.
+    file: the file. columns: inferred columns of the file (types, formats and missing-value
+    markers), by name; those of other formats than CSV stay. chosen: columns with the types and
+    formats chosen from all CSV files, by name. left_out: names of columns to leave out. Return the
+    columns by name.
     """
     return {
         name: chosen.get(name, column) if file.is_text else column
@@ -329,8 +333,8 @@ def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns
     """Return columns whose dates are converted to a time zone; their field `notes` states the zone.
 
     Only columns of dates that have a time zone change. The instants stay the same. columns:
-    inferred columns by name. zone: the time zone to use; None: types are not changed, and only
-    columns of text files, whose dates are in UTC, get a note.
+    inferred columns (types and notes) by name. zone: the time zone to use; None: types are not
+    changed, and only columns of text files, whose dates are in UTC, get a note.
     """
     found = dict(columns)
     for name, column in columns.items():
@@ -349,7 +353,9 @@ def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns
 def _list_formats(chosen: InferredColumns, schema: pa.Schema) -> dict[str, Any]:
     """Return the text formats, by name, of those columns that are read by them.
 
-    chosen: what CSV files have in their columns, by name; schema: types with which all files are read.
+    A `TextFormat` says how text becomes numbers or dates, such as the decimal mark. Columns in
+    plain form or of text are left out. chosen: inferred columns of the CSV files, by name; schema:
+    types with which all files are read.
     """
     return {
         name: column.form
@@ -362,7 +368,9 @@ def _keep_words(columns: InferredColumns, file: CsvFile) -> InferredColumns:
     """Return columns in which text columns list only those missing-value markers that are in force.
 
     Words such as NA are not if the user states other markers, or keeps the text of the column; a
-    note names these words. columns: inferred columns by name. file: one of the CSV files.
+    note names these words. columns: inferred columns by name, with the markers that occur. file:
+    one of the CSV files, which share names of columns of text and options. Return the columns by
+    name.
     """
     found = dict(columns)
     for name in file.texts:
@@ -380,8 +388,9 @@ def _keep_words(columns: InferredColumns, file: CsvFile) -> InferredColumns:
 def _join_files(files: Sequence[TableFile], found: Sequence[InferredColumns]) -> InferredColumns:
     """Join the columns of several files by name, with types that hold the values of all files.
 
-    found: the inferred columns of each file, by name. Raise a ValueError if a file lacks a column
-    that another has, or a column has no common type.
+    files: the files; found: for each file its inferred columns (types and missing-value markers),
+    by name. Return one such dictionary. Raise a ValueError if a file lacks a column that another
+    has, or a column has no common type.
     """
     first, joined = files[0], found[0]
     for file, more in zip(files[1:], found[1:], strict=True):

@@ -123,12 +123,16 @@ class TableDescription:
         return "\n".join([*lines, *self.left_out])
 
     def _summarize_size(self) -> str:
-        """Return the first line: the numbers of rows and columns."""
+        """Return the first line of the description, such as "4 rows, 3 columns"."""
         rows = format_quantity(self.n_rows, "row")
         return f"{rows}, {format_quantity(len(self.columns), 'column')}"
 
     def summarize(self) -> list[str]:
-        """Return a shorter description as lines, in which plain columns of one type share a line."""
+        """Return the description as lines of text, in which columns of one type share a line.
+
+        Only columns without missing values and notes share a line. The first line has the numbers
+        of rows and columns; the last lines are on columns that were not read.
+        """
         by_type: dict[str, list[str]] = {}
         for column in self.columns:
             if column.is_plain:
@@ -233,9 +237,9 @@ def create_arrow_table(
 ) -> "pa.Table":
     """Convert features to an Arrow table of strings, float64 and dictionaries of float64.
 
-    features: values of each feature, (n,), by name; values that are Arrow columns are not changed.
-    categorical: indices of the features that are categories. Those become dictionaries if they are
-    numbers. None: arrays whose dtype is object are categories.
+    features: values of each feature, (n,), by name, in the order of the columns; values that are
+    Arrow columns are not changed. categorical: indices of the features that are categories. Those
+    become dictionaries if they are numbers. None: arrays whose dtype is object are categories.
     """
     columns = {}
     for j, (name, values) in enumerate(features.items()):
@@ -376,8 +380,8 @@ def describe_schema(
 ) -> TableDescription:
     """Describe the columns of files by their inferred schema, without reading the files again.
 
-    inferred: the schema. missing: number of missing values by column; None: the numbers that
-    inference has counted in CSV files.
+    inferred: the schema. missing: number of missing values of each column, by name; None: the
+    numbers that inference has counted in CSV files.
     """
     described = []
     for field_ in inferred.schema:
@@ -406,7 +410,8 @@ def describe_schema(
 def describe_dialect(file: Any) -> list[str]:
     """Return a list with a line on separator, encoding and skipped lines of a CSV file.
 
-    The list is empty if all of these are usual. file: a `CsvFile`.
+    The list is empty if all of these are usual. The line is, for instance, "flats.csv: separated by
+    semicolons, encoding Windows-1252". file: a `CsvFile`.
     """
     dialect, words = file.dialect, []
     signs = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
@@ -427,8 +432,8 @@ _METADATA = b"certree table format"
 def attach_format(columns: "pa.Table", found: TableFormat | None) -> "pa.Table":
     """Store the format of the files that a table was read from in the table's metadata.
 
-    columns: the Arrow table. found: the format; None: the table is returned unchanged. Return a
-    table with the metadata.
+    columns: the Arrow table. found: the unusual properties of the CSV files, such as the decimal
+    mark; None: the table is returned unchanged. Return a table with the metadata.
     """
     if found is None:
         return columns
@@ -439,6 +444,7 @@ def attach_format(columns: "pa.Table", found: TableFormat | None) -> "pa.Table":
 def read_attached_format(schema: Any) -> TableFormat | None:
     """Return the format that `attach_format` has stored in a table; None if there is none.
 
+    A `TableFormat` has the unusual properties of the CSV files from which the table was read.
     schema: schema of the Arrow table, whose metadata is read. Schemas of other libraries have no
     format.
     """

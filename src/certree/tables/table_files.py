@@ -62,7 +62,10 @@ def list_files(source: Any) -> list[Path]:
 
 
 def name_range(names: Sequence[str]) -> str:
-    """Return the name of files for messages: that of a single file, or "FIRST .. LAST" for several."""
+    """Return the name of files for messages: that of a single file, or "FIRST .. LAST" for several.
+
+    names: names of the files, at least one, in the order in which they are read.
+    """
     first, last = names[0], names[-1]
     return first if first == last else f"{first} .. {last}"
 
@@ -115,7 +118,7 @@ class FileState(NamedTuple):
 
     @classmethod
     def read(cls, path: str | Path) -> FileState:
-        """Return the present state of a file; raise FileNotFoundError if it does not exist."""
+        """Return the present state of the file at `path`; raise FileNotFoundError if there is none."""
         found = os.stat(path)
         return cls(found.st_size, found.st_mtime_ns, found.st_ino)
 
@@ -141,7 +144,7 @@ class TableFile:
     name : str
         Name of the file in messages.
     source : TableSource
-        Options of reading.
+        Options of reading that the user has stated, such as columns to drop.
     paths : sequence of path
         The path of the file; several for a data set; none for text in memory.
     is_limited : bool
@@ -169,7 +172,7 @@ class TableFile:
 
     @property
     def n_bytes(self) -> int:
-        """Return the size of the file in bytes."""
+        """Size of the file in bytes; of a data set that of all its files; 0 for text in memory."""
         return sum(state.size for state in self.states.values())
 
     def names(self) -> list[str]:
@@ -180,8 +183,10 @@ class TableFile:
     def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         """Return the inferred columns (types, missing-value markers) by name, and the number of rows.
 
-        columns: names of the columns to inspect; None: all. A CSV file is read as a whole; other
-        files state their types, and return all columns, whatever this argument is.
+        An `InferredColumn` has the possible Arrow types of a column, and the markers of missing
+        values that occur. columns: names of the columns to inspect; None: all but those of `drop`.
+        A CSV file is read as a whole; other files state their types, and return all columns,
+        whatever this argument is.
         """
         with self._errors_named():
             seen, n_rows = self._infer_columns(columns)
@@ -251,7 +256,11 @@ class TableFile:
 
     @contextmanager
     def _errors_named(self) -> Iterator[None]:
-        """Turn errors of Arrow in the body of a with statement into ValueErrors that name the file."""
+        """Turn errors of Arrow in the body of a with statement into ValueErrors that name the file.
+
+        If the file has changed since it was opened first, the message says so instead; raise
+        FileNotFoundError if it was removed.
+        """
         try:
             yield
         except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
@@ -261,8 +270,8 @@ class TableFile:
     def _drop_columns(self, columns: dict[str, Any]) -> dict[str, Any]:
         """Return the columns of the file, by name, without those that the option `drop` names.
 
-        columns: a value for each column of the file, by name. Raise a ValueError if `drop` names a
-        column that the file does not have.
+        columns: any value, which is kept, for each column of the file, by name. Raise a ValueError
+        if `drop` names a column that the file does not have.
         """
         expect_known_columns("drop", self.source.drop, columns, self.name)
         return {name: one for name, one in columns.items() if name not in self.source.drop}

@@ -56,7 +56,11 @@ class TableFormat:
     markers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the settings that differ from their defaults, as an entry for a model file."""
+        """Return the settings that differ from their defaults, as a dictionary for a model file.
+
+        The keys are the names of the fields. The formats in `columns` are dictionaries of their
+        fields, and tuples are lists.
+        """
         columns = {name: form.to_stored() for name, form in self.columns.items()}
         markers = {name: [*texts] for name, texts in self.markers.items()}
         stored = {**asdict(self), "columns": columns, "markers": markers}
@@ -70,7 +74,8 @@ class TableFormat:
     def from_stored(cls, stored: Any) -> TableFormat:
         """Return the format from an entry of a model file, as `to_stored` returned it.
 
-        Raise `DamagedModelError` if the entry is not of this form.
+        stored: a dictionary of fields by name; missing fields have their defaults. Raise
+        `DamagedModelError`, a ValueError, if the entry is not of this form.
         """
         try:
             if not stored:
@@ -94,7 +99,11 @@ class TableFormat:
 
 
 def _expect_known(form: TextFormat) -> None:
-    """Raise a ValueError if the format of a column, read from a model file, has an impossible value."""
+    """Raise a ValueError if the format of a column, read from a model file, has an impossible value.
+
+    form: the format. Its kind, order of dates, decimal mark and the types of its other fields are
+    checked.
+    """
     orders = {"date": (DAY_FIRST, MONTH_FIRST, YEAR_FIRST), "number": ("",)}
     is_known = form.kind in orders and form.order in orders[form.kind]
     is_known = is_known and form.decimal in (".", ",")
@@ -245,8 +254,9 @@ def with_format(source: Any, stored: TableFormat | None) -> Any:
     """Return a source whose files are read with the format that a fitted model stores.
 
     The user's options override this format: a decimal mark that of numbers, and an order of day and
-    month that of dates, which is then detected anew. source: files, as `TableSource` takes them.
-    stored: the format of the fit; None: the source is returned unchanged.
+    month that of dates, which is then detected anew. source: path, list of paths, `TableSource` or
+    data set of Arrow. stored: the format of the fit; None: the source is returned unchanged.
+    Otherwise return a `TableSource`.
     """
     if stored is None:
         return source

@@ -129,8 +129,9 @@ PLAIN = TextFormat()
 def number_pattern(decimal: str, thousands: str | None = None) -> str:
     """Return the regular expression of numbers without currency or percent signs.
 
-    decimal: the decimal mark. thousands: the separators of thousands; None: all that are possible
-    beside the decimal mark.
+    The pattern is for RE2, the engine of Arrow, and matches a whole text. decimal: the decimal
+    mark, "." or ",". thousands: the separators of thousands as one text, "" for none; None: all
+    that are possible beside the decimal mark.
     """
     if thousands is None:
         thousands = list_thousands(decimal)
@@ -144,7 +145,11 @@ def number_pattern(decimal: str, thousands: str | None = None) -> str:
 
 
 def list_thousands(decimal: str) -> str:
-    """Return all separators of thousands that may occur beside a decimal mark, as one text."""
+    """Return all separators of thousands that may occur beside a decimal mark, as one text.
+
+    decimal: the decimal mark, "." or ",". The separators are the other one of both, apostrophes and
+    several kinds of spaces.
+    """
     return ("," if decimal == "." else ".") + _APOSTROPHES + _SPACES
 
 
@@ -176,9 +181,9 @@ def split_symbols(texts: Any) -> tuple[Any, Any]:
 def remove_symbol(texts: Any, symbol: str) -> Any:
     """Remove a currency or percent sign from trimmed texts; return the texts, an Arrow array.
 
-    Texts with another symbol stay unchanged, so that they do not convert to numbers. If the symbol
-    is "%", texts without it are replaced by a text that is no number, except zeros. If the symbol
-    is "", texts are returned unchanged.
+    symbol: the sign or code of a currency, or "%". Texts with another symbol stay unchanged, so
+    that they do not convert to numbers. If the symbol is "%", texts without it are replaced by a
+    text that is no number, except zeros. If the symbol is "", texts are returned unchanged.
     """
     if not symbol:
         return texts
@@ -192,7 +197,11 @@ def remove_symbol(texts: Any, symbol: str) -> Any:
 
 
 def _convert_numbers(texts: Any, form: TextFormat) -> Any:
-    """Convert an Arrow array of texts to float64; texts without the number format become null."""
+    """Convert an Arrow array of texts to one of float64, by the number format of their column.
+
+    Texts that do not have the format become null. form: decimal mark, separators of thousands, and
+    currency or percent sign, which are removed (5 % becomes 5).
+    """
     bare = remove_symbol(trim(texts), form.symbol)
     is_number = pc.match_substring_regex(bare, number_pattern(form.decimal, form.thousands))
     bare = pc.replace_substring(pc.if_else(is_number, bare, None), "\u2212", "-")
@@ -206,7 +215,12 @@ def _convert_numbers(texts: Any, form: TextFormat) -> Any:
 
 
 def _convert_dates(texts: Any, form: TextFormat) -> Any:
-    """Convert an Arrow array of texts to dates; texts without the date format become null."""
+    """Convert an Arrow array of texts to dates, by the date format of their column.
+
+    Texts that do not have the format become null. form: order of day, month and year, which must be
+    known, and whether there may be times and years of two digits. Return an array of date32, or of
+    timestamps in seconds if there are times.
+    """
     texts = trim(texts)
     pattern = _YEAR_FIRST if form.order == YEAR_FIRST else _DAY_OR_MONTH_FIRST
     is_date = pc.match_substring_regex(texts, pattern)
@@ -249,12 +263,13 @@ def _complete_years(years: Any) -> Any:
 
 
 def describe_dates(texts: Any) -> dict[str, Any]:
-    """Return masks of trimmed texts, Arrow arrays of bool by name, that show the order of their dates.
+    """Return masks, Arrow arrays of bool by name, of texts that are dates of certain forms.
 
-    "any": day or month first. "year": year first. "day": the first part exceeds 12. "month": the
-    second part does. "dots": the parts are separated by points. "time": there is a time. "short":
-    the last part, the year, has two digits. "last": these digits are no day. "century": they are 40
-    to 69.
+    They show together in which order a column writes its dates. texts: an Arrow array of trimmed
+    texts. "any": day or month first. "year": year first. "day": the first part exceeds 12. "month":
+    the second part does. "dots": the parts are separated by points. "time": there is a time.
+    "short": the last part, the year, has two digits. "last": these digits are no day. "century":
+    they are 40 to 69.
     """
     parts = pc.extract_regex(texts, _DATE)
     is_date = pc.is_valid(parts)
@@ -311,7 +326,10 @@ def convert_or_none(texts: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def find_markers(texts: Any) -> Any:
-    """Return which texts mean a missing value in columns of numbers, an Arrow array of bool."""
+    """Return which texts mean a missing value in columns of numbers, an Arrow array of bool.
+
+    These are empty texts, "?", "-", and words such as "n.a." and "None". texts: an Arrow array.
+    """
     return pc.is_in(trim(texts), pa.array(MISSING_AMONG_NUMBERS))
 
 
@@ -344,6 +362,9 @@ def convert_texts(texts: Any, form: TextFormat) -> tuple[Any, Any]:
 
 
 def count_values(texts: Any) -> Counter[str]:
-    """Return how often each text of an Arrow array without nulls occurs, by text."""
+    """Return how often each text of an Arrow array without nulls occurs, by text.
+
+    texts: the array. Return a Counter.
+    """
     found = texts.value_counts().to_pylist() if len(texts) else []
     return Counter({one["values"]: one["counts"] for one in found})
