@@ -161,9 +161,10 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
             rows: examples outside the validation set, from which sets are proposed. Variables of
             the enclosing call are the estimator `self` and `seed`, a random integer. If
-            `self.method` is "trees", take the sets of boosted trees fitted with this seed, and the
-            sets of at most `self.degree` features that correlate most with the target; otherwise
-            all sets of at most `self.degree` features. W = ceil(p / 64): bit j % 64 of word j // 64
+            `self.method` is "trees", take the sets with the largest coefficients in boosted trees
+            that are fitted with this seed, and the sets of at most `self.degree` features whose
+            products correlate most with the target; otherwise all sets of at most `self.degree`
+            features. W = ceil(p / 64): bit j % 64 of word j // 64
             of a mask is 1 if feature j belongs to the set.
             """
             if self.method == "trees":

@@ -198,7 +198,8 @@ def low_degree(
 def compute_practical_threshold(y: Float64, n_sets: int) -> float:
     """Return the size that the largest of `n_sets` coefficients rarely exceeds if y is only noise.
 
-    y: targets, (m,). The size is sqrt(2 ln(max(n_sets, 2)) / m) times the root mean square of y.
+    A coefficient is the mean of y times a product of signs; its size is the absolute value. y:
+    targets, (m,). The size is sqrt(2 ln(max(n_sets, 2)) / m) times the root mean square of y.
     """
     return sqrt(2 * log(max(n_sets, 2)) / len(y) * float((y**2).mean()))
 

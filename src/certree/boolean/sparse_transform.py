@@ -291,7 +291,9 @@ def _to_bits(numbers: NDArray[np.integer], n_bits: int) -> Sets:
 def _peel(matrices: list[_Matrix], tolerance: float) -> tuple[Sets, Float64, bool]:
     """Find coefficients that are alone in a bucket, subtract them everywhere, and repeat.
 
-    Stop when no bucket appears to hold exactly one coefficient, or after 100 passes.
+    Each matrix assigns the coefficients of all sets of features to buckets, and gives the sum of
+    each bucket, computed from values of the function. Stop when no bucket appears to hold exactly
+    one coefficient, or after 100 passes.
 
     Parameters
     ----------
@@ -335,8 +337,8 @@ def _peel(matrices: list[_Matrix], tolerance: float) -> tuple[Sets, Float64, boo
 def _find_isolated(buckets: Float64, matrix: _Matrix, least: float) -> tuple[Sets, Float64]:
     """Return the sets and coefficients of the buckets that appear to hold exactly one coefficient.
 
-    The sums of such a bucket have equal size under all shifts. Their signs determine which features
-    belong to the set, and `_Matrix.find_buckets` returns this bucket for that set.
+    The sums of such a bucket have equal size in all rows of `buckets`. Their signs determine which
+    features belong to the set, and `_Matrix.find_buckets` returns this bucket for that set.
 
     Parameters
     ----------

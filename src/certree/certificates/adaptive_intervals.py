@@ -116,7 +116,7 @@ class AdaptiveIntervals:
 
     @property
     def factor(self) -> float:
-        """Number by which `adjust` multiplies widths; 1 before the first update."""
+        """Number by which `adjust` multiplies the widths of intervals; 1 before the first update."""
         return math.exp(self._log_factor)
 
     @property
