@@ -311,7 +311,8 @@ class Trees(ArrayRecord):
         * "unseen_left", with an entry for each node that has a category set. It is left out if
           unseen categories go where NaN goes, as in files of earlier versions.
 
-        The fields `chain`, `missing_both` and `n_features` are not stored.
+        The fields `chain` (number of nested regions that a node stands for), `missing_both` and
+        `n_features` are not stored.
         """
         is_split = ~self.is_leaf
         inner = np.flatnonzero(is_split)
@@ -455,8 +456,8 @@ class Trees(ArrayRecord):
 
         The arguments are not checked. threshold: the threshold of each of m nodes, (m,);
         category_start: (m + 1,), start of each node's set in `categories`; categories: the codes of
-        all sets, node by node, ascending in each; columns: other fields to replace, such as
-        `missing_left`, by name.
+        all sets in one array, node by node, ascending in each set; columns: other fields to
+        replace, such as `missing_left`, by name.
         """
         return self._replace(
             threshold=threshold, category_start=category_start, categories=categories, **columns
@@ -717,9 +718,9 @@ class Trees(ArrayRecord):
     def _prepare_rows(self, X: Any) -> Any:
         """Return encoded rows as the C++ core takes them: a dense array, or arrays of a CSR matrix.
 
-        X: ndarray, which is returned as it is, or sparse matrix of shape (n, p). For a sparse
-        matrix the result is a tuple of row starts, column indices, values and p. Raise ValueError
-        if p is not the number of features.
+        X: rows of numbers and category codes: ndarray, which is returned as it is, or sparse matrix
+        of shape (n, p). For a sparse matrix the result is a tuple of row starts, column indices,
+        values and p. Raise ValueError if p is not the number of features.
         """
         if X.shape[1] != self.n_features or not self.n_features:
             raise ValueError(
@@ -731,8 +732,8 @@ class Trees(ArrayRecord):
     def select_features(self, features: Int32) -> Self:
         """Return a copy for tables that have only some of the features.
 
-        features: numbers of the columns of the new table among the old ones, ascending; they must
-        include every feature that a split uses. In the copy only the numbers in `feature`, and
+        features: numbers, (k,), of the columns of the new table among the old ones, ascending; they
+        must include every feature that a split uses. In the copy only the numbers in `feature`, and
         `n_features`, differ.
         """
         places = np.searchsorted(features, self.feature)
@@ -1027,11 +1028,11 @@ class Tree(Trees):
 
 
 def _split_default_left(default_left: NDArray[np.uint8], categories: Int32) -> dict[str, Any]:
-    """Return the columns missing_left and unseen_left of trees, (m,) bool each, in a dictionary.
+    """Split one array of two bits for each node into the columns missing_left and unseen_left.
 
-    default_left: both columns as bits 0 and 1 of one array, as the C++ core returns them, (m,)
-    uint8; categories: the codes of all category sets. If there are no sets, the dictionary has no
-    entry unseen_left.
+    Return a dictionary of both columns by name, (m,) bool each. default_left: both columns as bits
+    0 and 1 of one array, as the C++ core returns them, (m,) uint8; categories: the codes of all
+    category sets. If there are no sets, the dictionary has no entry unseen_left.
     """
     if not len(categories):
         return {"missing_left": default_left.view(np.bool_)}
@@ -1069,7 +1070,7 @@ def group_by_feature(
 def _expect_trees(nodes: Trees) -> None:
     """Raise ValueError unless columns describe trees, one after the other.
 
-    nodes: the columns as a `Trees` object , whose dtypes and shapes have been checked. Roots must
+    nodes: the columns as a `Trees` object, whose dtypes and shapes have been checked. Roots must
     ascend from 0, children come after their parents in pairs, every node but a root have one
     parent, features lie in 0 .. n_features - 1, and thresholds be finite.
     """

@@ -83,18 +83,19 @@ class Vote(ArrayRecord):
     def label(self) -> Int32:
         """Class with the largest score in each node, (m,) int32; the lowest class on ties.
 
-        A score is the weighted vote of the tree's prunings that have the node, or a node above it,
-        as a leaf. The label has no meaning for a numeric target or several targets.
+        A score is the weighted vote of the prunings (the tree with some nodes turned into leaves)
+        that have the node, or a node above it, as a leaf. The label has no meaning for a numeric
+        target or several targets.
         """
         return self.score.argmax(axis=1).astype(np.int32)
 
     def outcomes(self, nodes: NDArray[np.integer]) -> Float64:
         """Return the rows of `score` for some nodes, (k, K).
 
-        A row sums up the weighted votes of the prunings of the tree that have the node, or a node
-        above it, as a leaf. nodes: numbers of the nodes, (k,). At leaves of the tree the rows are
-        class probabilities, or the mean prediction (K = 1); for several targets their columns side
-        by side.
+        A row sums up the weighted votes of the prunings (the tree with some nodes turned into
+        leaves) that have the node, or a node above it, as a leaf. nodes: numbers of the nodes,
+        (k,). At leaves of the tree the rows are class probabilities, or the mean prediction (K =
+        1); for several targets their columns side by side.
         """
         return self.score.take(nodes, axis=0)
 
@@ -243,7 +244,9 @@ class DeferredVote(ArrayRecord):
     def to_stored(self) -> dict[str, Any]:
         """Return {}: a model file does not store a vote.
 
-        The vote is computed again from the tree, the weights of its prunings and the class counts.
+        The vote, the weighted mean of the predictions of all prunings (the tree with some nodes
+        turned into leaves), is computed again from the tree, the weights of its prunings and the
+        class counts.
         """
         return {}
 
@@ -265,8 +268,8 @@ class DeferredVote(ArrayRecord):
     def label(self) -> Int32:
         """Class with the largest score in each node, (m,) int32; the lowest class on ties.
 
-        A score is the weighted vote of the tree's prunings that have the node, or a node above it,
-        as a leaf.
+        A score is the weighted vote of the prunings (the tree with some nodes turned into leaves)
+        that have the node, or a node above it, as a leaf.
         """
         m = self.tree.n_nodes
         blocks = np.array_split(

@@ -146,11 +146,12 @@ class TreeVoteEstimator(TreeModel):
         """Return the kinds of posteriors that cross-validation chooses from, by name.
 
         The keys are names such as "error, leaves", which `posteriors_` stores. A `Candidate` has a
-        function that computes posterior weights of the prunings of a tree, for given inverse
-        temperatures (factors of loss and size in the log weight of a pruning), and the way in which
-        prunings vote. If the estimator prunes by a rule, there is one candidate, whose function
-        computes the pruning for a given alpha. Order matters: the first candidate with the smallest
-        validation loss is chosen, and the first one is used if no inverse temperature is None.
+        function that computes posterior weights of the prunings of a tree (the tree with some nodes
+        turned into leaves), for given inverse temperatures (factors of loss and size in the log
+        weight of a pruning), and the way in which prunings vote. If the estimator prunes by a rule,
+        there is one candidate, whose function computes the pruning for a given alpha. Order
+        matters: the first candidate with the smallest validation loss is chosen, and the first one
+        is used if no inverse temperature is None.
         """
 
     @abstractmethod
@@ -277,8 +278,9 @@ class TreeVoteEstimator(TreeModel):
     ) -> Self:
         """Grow the tree, choose the inverse temperatures, and compute the vote of the prunings.
 
-        The vote is the average of the predictions of all prunings (the tree with some nodes turned
-        into leaves), by their posterior weights.
+        Inverse temperatures are the factors of loss and size in the log weight of a pruning. The
+        vote is the average of the predictions of all prunings (the tree with some nodes turned into
+        leaves), by their posterior weights.
 
         Parameters
         ----------
@@ -327,9 +329,11 @@ class TreeVoteEstimator(TreeModel):
     ) -> tuple[Any, Any, Any, Any] | None:
         """Fit to rows in files or on a cluster, unless they are so few that they should be in memory.
 
-        X, y, sample_weight, groups: as `fit` gets them; order: the arguments `time` and `gap` of
-        `fit`, or None. Return None if the model is fitted; otherwise X, y, sample_weight and groups
-        as arrays or data frames in memory, which the caller then fits.
+        X: paths of files, a `pyarrow.dataset.Dataset` or a Dask collection; y, sample_weight,
+        groups: names of columns, or Dask collections; the last two may be None; order: the
+        arguments `time` and `gap` of `fit`, or None. Return None if the model is fitted; otherwise
+        X, y, sample_weight and groups as arrays or data frames in memory, which the caller then
+        fits.
         """
         return fit_out_of_core(self, X, y, sample_weight, groups, order)
 
@@ -493,7 +497,8 @@ class TreeVoteEstimator(TreeModel):
 
         It yields a function without arguments that advances the bar by a step, or does nothing.
         There is a step for each of the folds, one for the tree of all rows, and four for each
-        candidate (kind of posterior or pruning rule).
+        candidate: a kind of weights of the prunings of the tree (the tree with some nodes turned
+        into leaves), or a pruning rule.
         """
         steps = len(folds) + 1 + 4 * len(self._get_candidates())
         return show_progress(self.verbose > 0, steps, type(self).__name__)
@@ -509,8 +514,9 @@ class TreeVoteEstimator(TreeModel):
     def _get_temperatures(self) -> list[float | None]:
         """Return the value of each parameter in `_temperatures`; None if it is to be chosen.
 
-        These are the inverse temperatures of the posterior (factors of loss and size in the log
-        weight of a pruning), or the alpha of the pruning rule.
+        These are the inverse temperatures of the posterior, that is, the factors of loss and size
+        in the log weight of a pruning (the tree with some nodes turned into leaves); or the alpha
+        of the pruning rule, the factor of its penalty.
         """
         return [getattr(self, name) for name in self._temperatures]
 
@@ -696,9 +702,9 @@ class TreeVoteEstimator(TreeModel):
     def _find_leaves(self, X: ArrayLike) -> Int32:
         """Return the leaf of `tree_` that each row of X reaches, (n,) int32.
 
-        A leaf is a node number of `tree_`. X: new rows, (n, p), not encoded yet. If a row lacks a
-        value at a split where no training row lacked it, the child with more training rows is
-        followed.
+        A leaf is a node number of `tree_`. X: new rows, (n, p), as `predict` takes them, with
+        categories by name. If a row lacks a value at a split where no training row lacked it, the
+        child with more training rows is followed.
         """
         rows = self._encode_new_rows(X)
         return self.tree_.route(rows, get_n_threads(self.n_jobs))
@@ -1006,7 +1012,8 @@ class TreeVoteEstimator(TreeModel):
         Raises
         ------
         ValueError
-            If rules have no numbers, as the tree has more than 64 leaves or its prunings vote.
+            If rules have no numbers, as the tree has more than 64 leaves or the average of many
+            prunings (the tree with some nodes turned into leaves) predicts.
         """
         check_is_fitted(self)
         numbers = self._number_rules()
@@ -1298,9 +1305,9 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         """Split outcomes of the vote, (n, total), into one array (n, K) for each target.
 
         The vote is the average of the predictions of all prunings (the tree with some nodes turned
-        into leaves), by their posterior weights. outcomes: probabilities, with the columns of all
-        targets side by side. A target of a single class has a second column, which belongs to no
-        class and is dropped.
+        into leaves), by their posterior weights. outcomes: probabilities for n rows, (n, total),
+        with the columns of all targets side by side. A target of a single class has a second
+        column, which belongs to no class and is dropped.
         """
         n_classes = np.atleast_1d(self.n_classes_).tolist()
         return [

@@ -96,8 +96,9 @@ class GrownFold:
         Statistics of the training rows of the fold in every node.
     validation : ndarray of float64, sparse entries, or list of these
         The `table` of the statistics of the validation rows (see `Stats`): class counts, (m, K), or
-        row weight, mean and sum of squares of a numeric target, (m, 3). Sparse entries for many
-        classes; a list with one table for each target if there are several targets.
+        row weight, mean and sum of squares of a numeric target, (m, 3). For more than 100 classes
+        the sparse entries that `SparseNodeStats.table` has; a list with one table for each target
+        if there are several targets.
     """
 
     tree: Tree
@@ -297,9 +298,11 @@ def _subsample(columns: tuple[Float64, ...], max_size: int) -> tuple[Float64, ..
 def expect_family(family: TuningCandidates) -> PosteriorFamily:
     """Return `family` unchanged if it holds posteriors over prunings, which a mixture needs.
 
-    A pruning is the tree with some nodes turned into leaves. family: the posteriors, or prunings,
-    of one tree by their inverse temperatures or alpha. Raise TypeError if it holds single prunings
-    only, such as those of a cost-complexity path.
+    A pruning is the tree with some nodes turned into leaves. A posterior is a distribution over the
+    prunings of a tree. family: the posteriors of one tree by their inverse temperatures (factors of
+    loss and size in the log weight of a pruning), or its prunings by their alpha (factor of a
+    penalty). Raise TypeError if it holds single prunings only, such as those of a cost-complexity
+    path.
     """
     if not isinstance(family, PosteriorFamily):
         raise TypeError(
@@ -354,10 +357,10 @@ class Mixture(ArrayRecord):
     def from_single(cls, family: str, temperatures: Sequence[float]) -> "Mixture":
         """Return the mixture of one posterior, which has weight 1.
 
-        A posterior is a distribution over the prunings of a tree; its inverse temperatures are the
-        factors of loss and size in the log weight of a pruning. family: name of its candidate (kind
-        of posterior), such as "error, leaves"; temperatures: its t inverse temperatures, or its
-        alpha.
+        A posterior is a distribution over the prunings of a tree (the tree with some nodes turned
+        into leaves); its inverse temperatures are the factors of loss and size in the log weight of
+        a pruning. family: name of its candidate (kind of posterior), such as "error, leaves";
+        temperatures: its t inverse temperatures, or its alpha.
         """
         return cls(np.array([temperatures], dtype=np.float64), np.ones(1), [family])
 

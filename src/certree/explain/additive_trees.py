@@ -153,8 +153,9 @@ def check_additive(model: Any) -> Any:
     """Check that a model has trees with numeric leaves, and return a snapshot of it.
 
     A snapshot is a shallow copy that later fits do not change; pass it to `get_additive_trees`.
-    Raise TypeError unless the model is a tree, forest, boosted trees or AdaBoost of certree whose
-    leaves hold probabilities or numbers, not fitted models. Whether it is fitted is not checked.
+    model: any object. Raise TypeError unless the model is a tree, forest, boosted trees or AdaBoost
+    of certree whose leaves hold probabilities or numbers, not fitted models. Whether it is fitted
+    is not checked.
     """
     if not hasattr(model, "_get_additive_trees"):
         remedy = ""
@@ -184,8 +185,8 @@ def get_rows_per_node(
     """Return the number, or weight, of rows in each node of the model's trees, (M,).
 
     These are the rows of the fit if the model keeps their numbers, else those of `background`:
-    numeric rows (m, p), which are routed to the leaves by `n_threads` threads. Raise ValueError if
-    the model does not keep them and `background` is None.
+    numeric rows, (m, p), categories as codes, which are routed to the leaves by `n_threads`
+    threads. Raise ValueError if the model does not keep them and `background` is None.
     """
     if model.rows_per_node is not None:
         return model.rows_per_node

@@ -241,7 +241,8 @@ class Explanation:
         def select(texts: Sequence[str | None]) -> Any:
             """Select the texts of some rows, and return them as a list.
 
-            texts: one text for each row; the indices `rows` are those of the enclosing method.
+            texts: one text, or None, for each row; the indices `rows` are those of the enclosing
+            method.
             """
             return np.array([*texts], dtype=object)[rows].tolist()
 

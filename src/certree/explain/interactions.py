@@ -339,7 +339,7 @@ class FeatureBins(NamedTuple):
     def get_values(self, bins: Int32) -> Float64:
         """Convert bin numbers of all features in n rows, (n, p), to the bins' values, (n, p).
 
-        Column j of `bins` has numbers of bins of feature j, as `draw` returns them.
+        bins: (n, p). Column j of `bins` has numbers of bins of feature j, as `draw` returns them.
         """
         return np.take_along_axis(self.value, bins, axis=0)
 

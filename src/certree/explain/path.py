@@ -112,8 +112,8 @@ class NestedCells(Sequence[ExplainedCell]):
         """Return the `n_cells` nodes with the largest fractions of the vote, from the root down.
 
         All nodes of the path if it has fewer; of equal fractions, the node nearer to the root. A
-        node's fraction of the vote is the total posterior weight of the prunings in which it is a
-        leaf.
+        node's fraction of the vote is the total posterior weight of the prunings (trees with some
+        nodes turned into leaves) in which it is a leaf.
         """
         by_share = sorted(self.cells, key=lambda cell: -cell.share)[:n_cells]
         return sorted(by_share, key=lambda cell: cell.depth)
@@ -123,7 +123,7 @@ class NestedCells(Sequence[ExplainedCell]):
 
         It has the number of nodes on the path and, if not all are shown, the fraction of the vote
         of those shown. A node's fraction of the vote is the total posterior weight of the prunings
-        in which it is a leaf.
+        (trees with some nodes turned into leaves) in which it is a leaf.
         """
         title = format_quantity(len(self), "nested cell")
         if len(shown) == len(self):
@@ -221,8 +221,8 @@ class Explainer:
         Returns
         -------
         Explainer
-            Its `weights` give the full tree the weight 1, and all other prunings 0. Rules do not
-            state where missing values go.
+            Its `weights` give the full tree the weight 1, and all other prunings (the tree with
+            some nodes turned into leaves) 0. Rules do not state where missing values go.
         """
         weights = make_pruning(tree, ~tree.is_leaf)
         given = feature_names, predict_node, categories
@@ -259,9 +259,9 @@ class Explainer:
     def _mention_missing(self, text: str, node: int) -> str:
         """Append " (or missing)" to a test if rows that lack the value of its feature satisfy it.
 
-        Only if `shows_missing` is True. text: the test that leads to node number `node` from its
-        parent. Such rows must reach the parent, too: all earlier splits of the path on this feature
-        send them on.
+        Return the test. Append only if `shows_missing` is True. text: the test that leads to node
+        number `node` from its parent. Such rows must reach the parent, too: all earlier splits of
+        the path on this feature send them on.
         """
         tree, path = self.tree, self.find_path(node)
         feature = tree.feature[path[-2]]
@@ -276,7 +276,8 @@ class Explainer:
     def get_category_names(self, feature: int, codes: Sequence[int]) -> list[Any]:
         """Return the names of the categories with these codes of one feature, in the order of `codes`.
 
-        feature: number of the feature. Return the codes themselves if it has no names.
+        feature: number of the feature; codes: category codes, 0, 1, ... Names are strings or
+        numbers. Return the codes themselves if it has no names.
         """
         names = self.categories[feature] if self.categories is not None else None
         return [*codes] if names is None else [names[code] for code in codes]
@@ -315,8 +316,8 @@ class Explainer:
         """Describe the nodes on the path from the root to node number `leaf`, both included.
 
         Return their tests, training rows, predictions and fractions of the vote, root first. A
-        node's fraction of the vote is the total posterior weight of the prunings in which it is a
-        leaf.
+        node's fraction of the vote is the total posterior weight of the prunings (trees with some
+        nodes turned into leaves) in which it is a leaf.
         """
         cells, depth, parent = [], 0, -1
         for node in self.find_path(leaf):

@@ -302,8 +302,9 @@ def extract_rules(
     explainer : Explainer
         The tree, with the data that describe its nodes.
     vote : Vote or DeferredVote
-        The prediction of the model (the vote of the tree's prunings) in each leaf of the tree, K
-        numbers: class probabilities, or a mean. Its values at splits are not used.
+        The prediction of the model (the mean over the tree's prunings, which are the tree with some
+        nodes turned into leaves) in each leaf of the tree, K numbers: class probabilities, or a
+        mean. Its values at splits are not used.
     predict_outcome : callable
         Takes K such numbers, averaged over leaves. Returns a class and its probability, or a number
         and None.
@@ -360,8 +361,9 @@ def format_tree(
     explainer : Explainer
         The tree, with the data that describe its nodes.
     vote : Vote or DeferredVote
-        The prediction of the model (the vote of the tree's prunings) in each leaf of the tree, K
-        numbers: class probabilities, or a mean. Its values at splits are not used.
+        The prediction of the model (the mean over the tree's prunings, which are the tree with some
+        nodes turned into leaves) in each leaf of the tree, K numbers: class probabilities, or a
+        mean. Its values at splits are not used.
     predict_outcome : callable
         Takes K such numbers, averaged over leaves. Returns a class and its probability, or a number
         and None.
@@ -454,8 +456,9 @@ def _compute_shown_outcomes(
     explainer : Explainer
         The tree.
     vote : Vote or DeferredVote
-        The prediction of the model (the vote of the tree's prunings) in each leaf of the tree, K
-        numbers: class probabilities, or a mean. Its values at splits are not used.
+        The prediction of the model (the mean over the tree's prunings, which are the tree with some
+        nodes turned into leaves) in each leaf of the tree, K numbers: class probabilities, or a
+        mean. Its values at splits are not used.
     shown : sequence of ShownNode
         All k nodes of the subtree, parents before their children.
 
@@ -491,8 +494,9 @@ def compute_mean_outcomes(
     tree : Tree
         The tree, of m nodes.
     vote : Vote or DeferredVote
-        The prediction of the model (the vote of the tree's prunings) in each leaf of the tree, K
-        numbers: class probabilities, or a mean. Its values at splits are not used.
+        The prediction of the model (the mean over the tree's prunings, which are the tree with some
+        nodes turned into leaves) in each leaf of the tree, K numbers: class probabilities, or a
+        mean. Its values at splits are not used.
     rows_per_node : ndarray of float64, shape (m,)
         Number, or total weight, of the training rows in each node.
     subtree_roots : ndarray of int, shape (k,)

@@ -34,11 +34,12 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
     Returns
     -------
     dict
-        Its only key "trees" has a list of dictionaries, the node arrays of each tree. To be passed
-        to ``shap.TreeExplainer``, which then computes the values of `shapley_values`; for two
-        classes, those of the second class. They are exact for rows of float64 without missing
-        values: a single tree may send a row that lacks a value to both children, shap sends it to
-        one.
+        Its only key "trees" has a list with a dictionary for each tree. Its values are arrays with
+        an entry for each node, its keys "children_left", "children_right", "children_default",
+        "features", "thresholds", "values" and "node_sample_weight". To be passed to
+        ``shap.TreeExplainer``, which then computes the values of `shapley_values`; for two classes,
+        those of the second class. They are exact for rows of float64 without missing values: a
+        single tree may send a row that lacks a value to both children, shap sends it to one.
 
     Raises
     ------

@@ -344,14 +344,16 @@ class WorkerActor(LocalBlocks):
             raise
 
     async def repeat_replacements(self, jobs: Sequence[bytes]) -> None:
-        """Replace the blocks of this worker, which were recomputed, as the lost blocks were replaced.
+        """Repeat all replacements of blocks so far for the blocks of this worker, in place.
 
-        jobs: for each job so far the pickled list of its requests that replaced blocks, from `run_job`.
+        Called for a worker that holds the blocks of a lost one, which were computed again from
+        their partitions, without later replacements. jobs: for each job so far the pickled list of
+        its requests that replaced blocks, from `run_job`.
         """
         await self._run_in_thread(self._repeat_replacements, jobs)
 
     def _repeat_replacements(self, jobs: Sequence[bytes]) -> None:
-        """Replace the blocks of this worker as the jobs so far have replaced the lost ones.
+        """Repeat all replacements of blocks so far for the blocks of this worker, in place.
 
         jobs: for each job the pickled list of its requests that replaced blocks.
         """
@@ -397,7 +399,10 @@ async def _forward(worker: Any, child: ChildWorker, request: BlockRequest) -> li
 
 
 def dump(value: Any) -> bytes:
-    """Pickle a value by cloudpickle; it may hold functions that are not in an importable module."""
+    """Pickle a value by cloudpickle; return the bytes.
+
+    value: any object; it may hold functions that are not in an importable module.
+    """
     pickled: bytes = import_extra("cloudpickle", "dask").dumps(value, protocol=5)
     return pickled
 

@@ -93,7 +93,7 @@ class PendingConnections:
 
     @classmethod
     def get_or_register(cls, worker: Any) -> PendingConnections:
-        """Return the pending connections of a Dask worker.
+        """Return the pending connections of a Dask worker, a `distributed.Worker`.
 
         The first call for a worker creates them, and registers a handler that Dask calls for new
         connections.
@@ -273,8 +273,8 @@ class WorkerLinks:
     def share(self, words: Int64) -> None:
         """Copy an array of integers from rank 0 to all workers, in place.
 
-        words: the array at rank 0; at other ranks an array of the same size, which is overwritten.
-        All workers must call it. Raise `LinkLost` if a worker is lost.
+        words: the array, (n,), at rank 0; at other ranks an array of the same size, which is
+        overwritten. All workers must call it. Raise `LinkLost` if a worker is lost.
         """
         self._step += 1
         if self.is_rank_0:
@@ -302,8 +302,9 @@ class WorkerLinks:
     def _start(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         """Start a coroutine on the event loop, after the previous message was sent; return its future.
 
-        work: the coroutine, which is closed if it cannot start. Raise `LinkLost` if the connections
-        are closed, or the previous message could not be sent.
+        The result of the future is that of the coroutine. work: the coroutine, which is closed if
+        it cannot start. Raise `LinkLost` if the connections are closed, or the previous message
+        could not be sent.
         """
         try:
             if self._sending is not None:

@@ -53,11 +53,12 @@ def _make_handle(**style: Any) -> Any:
 def plot_table2(table: Sequence[Line]) -> Figure:
     """Plot the error ratios of Table 2 of the paper, in one panel for each grower.
 
-    A grower is an algorithm that grows a tree. A ratio is the test error of a method divided by
-    that of cost-complexity pruning. Filled marks with error bars of one standard error are our
-    ratios; open marks are those that the paper, Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018,
-    prints. Ratios are on the x axis, data sets on the y axis. Methods other than "SN-pruning",
-    "PAC-Bayes joint", "PAC-Bayes error-first" and "HS-vote" are not drawn.
+    A grower is an algorithm that grows a tree. A method prunes the tree, or lets its prunings (the
+    tree with some nodes turned into leaves) vote. A ratio is its test error divided by that of
+    cost-complexity pruning. Filled marks with error bars of one standard error are our ratios; open
+    marks are those that the paper, Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, prints.
+    Ratios are on the x axis, data sets on the y axis. Methods other than "SN-pruning", "PAC-Bayes
+    joint", "PAC-Bayes error-first" and "HS-vote" are not drawn.
 
     Parameters
     ----------
@@ -104,9 +105,10 @@ def _draw_ratios(ax: Any, line: Line, row: int) -> None:
     """Plot the ratios of one line of Table 2 into a panel.
 
     ax: matplotlib axes; line: the ratios of all methods on one data set; row: the y coordinate
-    around which they are drawn. A ratio is the test error of a method divided by that of
-    cost-complexity pruning. Filled marks with error bars are our ratios, open marks those that
-    Nguyen and Kpotufe (2018) print.
+    around which they are drawn. A method prunes the tree, or lets its prunings (the tree with some
+    nodes turned into leaves) vote. A ratio is its test error divided by that of cost-complexity
+    pruning. Filled marks with error bars are our ratios, open marks those that Nguyen and Kpotufe
+    (2018) print.
     """
     methods = [method for method in _RATIOS if method in line.ratios]
     for method in methods:
@@ -125,8 +127,9 @@ def _draw_ratios(ax: Any, line: Line, row: int) -> None:
 def plot_figure2(curves: Sequence[Curve]) -> Figure:
     """Plot the test error of each method against the number of training rows.
 
-    There is a panel for each data set and grower (algorithm that grows the tree). Bands extend one
-    standard error above and below the mean. This is Figure 2 of Nguyen and Kpotufe, "PAC-Bayes
+    There is a panel for each data set and grower (algorithm that grows the tree). A method prunes
+    the tree, or lets its prunings (the tree with some nodes turned into leaves) vote. Bands extend
+    one standard error above and below the mean. This is Figure 2 of Nguyen and Kpotufe, "PAC-Bayes
     Tree", NeurIPS 2018. Methods other than "pruning", "SN-pruning", "PAC-Bayes joint", "HS-vote"
     and "unpruned" are not drawn.
 

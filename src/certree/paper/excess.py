@@ -345,8 +345,9 @@ def excess_bound(
     def compute_complexity(pruning: NodeWeights) -> float:
         """Return minus the log of a pruning's prior probability (nats).
 
-        pruning: weight 1 of its leaves, 0 of other nodes. The enclosing call has the tree, `tree`,
-        and the prior distribution over its prunings, `prior`.
+        A pruning is the tree with some nodes turned into leaves. pruning: weight 1 of its leaves, 0
+        of other nodes. The enclosing call has the tree, `tree`, and the prior distribution over its
+        prunings, `prior`.
         """
         return kl_divergence(tree, pruning, prior)
 

@@ -231,8 +231,8 @@ def evaluate_methods(
     Returns
     -------
     Outcome
-        Errors of the methods, of the unpruned tree and of the Gibbs classifier (a pruning drawn
-        from the posterior "PAC-Bayes joint").
+        Errors of the methods, of the unpruned tree and of the Gibbs classifier (a pruning drawn by
+        the weights that the method "PAC-Bayes joint" gives them).
     """
     X, y, n_classes = sample.X, sample.y, sample.n_classes
     rng = np.random.RandomState(repeat)

@@ -48,7 +48,8 @@ def format_table1(sizes: Sequence[DatasetSize]) -> Iterator[RichTable | str]:
 def format_table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | str]:
     """Yield Table 2 (errors and ratios of all methods) for a terminal.
 
-    A ratio is the test error of a method divided by that of cost-complexity pruning; the paper is
+    A method prunes a decision tree, or lets its prunings (the tree with some nodes turned into
+    leaves) vote. A ratio is its test error divided by that of cost-complexity pruning; the paper is
     Nguyen and Kpotufe (2018). table: the lines; repeats: number of repetitions, for the title.
     Yield one table for each grower (algorithm that grows the tree), with a row for each data set
     and a column for each method. Then yield each note as a string. Then, if any ratios differ from

@@ -290,8 +290,8 @@ def _find_reason(line: Line, method: str, paper: float, expanded: Line | None) -
         has leaves for regions without rows, is near the paper's; "draw": the paper's lies in the
         range of ten sets of five repetitions; "silent cells": the ratio is nearer to the paper's if
         leaves without rows do not vote; "unknown": the paper's is lower than that of the inverse
-        temperatures that are best on the test rows; "temperatures": other inverse temperatures
-        would give the paper's; or "not examined".
+        temperatures (factors of errors and penalties) that are best on the test rows;
+        "temperatures": other inverse temperatures would give the paper's; or "not examined".
     """
     if line.grower == "dyadic" and expanded and not expanded.is_far(method):
         return f"empty cells: {expanded.ratios[method].value:.3f} with them"

@@ -60,8 +60,9 @@ class SolvedPrunings:
     def solve(self, alpha: float) -> NodeWeights:
         """Return the pruning that the rule finds for `alpha`, as `NodeWeights` of 0 and 1.
 
-        alpha: factor of the penalty, >= 0. The weight is 1 at the leaves of the pruning. Raise
-        TypeError or ValueError if the rule has returned something else.
+        A pruning is the tree with some nodes turned into leaves. alpha: factor of the penalty, >=
+        0. The weight is 1 at the leaves of the pruning. Raise TypeError or ValueError if the rule
+        has returned something else.
         """
         found = self.find(alpha)
         if not isinstance(found, NodeWeights):

@@ -48,21 +48,25 @@ class PruningPath(ArrayRecord):
     def pruning(self, step: int) -> NodeWeights:
         """Return one of the s prunings of this path as `NodeWeights`: 1 at its leaves, else 0.
 
-        step: number of the pruning, 0 .. s - 1; 0 is the largest pruning, s - 1 the smallest.
+        A pruning is the tree with some nodes turned into leaves. step: number of the pruning, 0 ..
+        s - 1; 0 is the largest pruning, s - 1 the smallest.
         """
         return self.solve(self.alphas[step])
 
     def solve(self, alpha: float) -> NodeWeights:
         """Return the pruning for a value of alpha, as `NodeWeights`.
 
-        The weight is 1 at the leaves of the pruning and 0 at other nodes. alpha: a number >= 0. It
-        is the price of a leaf in the cost that the pruning minimises; for `MergePath`, the amount
-        by which merging two leaves may raise the cost.
+        A pruning is the tree with some nodes turned into leaves. The weight is 1 at the leaves of
+        the pruning and 0 at other nodes. alpha: a number >= 0. It is the price of a leaf in the
+        cost that the pruning minimises; for `MergePath`, the amount by which merging two leaves may
+        raise the cost.
         """
         return make_pruning(self.tree, self.critical > alpha)
 
     def limit_leaves(self, n_leaves: int, alpha: float = 0.0) -> NodeWeights:
         """Return the largest pruning of the path with at most `n_leaves` leaves.
+
+        A pruning is the tree with some nodes turned into leaves.
 
         Parameters
         ----------
@@ -148,9 +152,9 @@ class PruningPath(ArrayRecord):
 def _find_alphas(critical: Float64) -> Float64:
     """Return the alphas (prices of a leaf) at which the pruning of a path changes, ascending from 0.
 
-    The alphas are 0 and the distinct positive values of `critical`. critical: smallest alpha at
-    which the pruning does not split a node, (m,), -1 at leaves of the tree; infinite entries are
-    left out.
+    A pruning is the tree with some nodes turned into leaves. The alphas are 0 and the distinct
+    positive values of `critical`. critical: smallest alpha at which the pruning does not split a
+    node, (m,), -1 at leaves of the tree; infinite entries are left out.
     """
     changes = np.unique(critical[(critical > 0) & np.isfinite(critical)])
     return np.concatenate([[0.0], changes])
@@ -192,9 +196,10 @@ class MergePath(PruningPath):
     def pruning_after(self, n_merges: int) -> NodeWeights:
         """Return the pruning after the first `n_merges` merges.
 
-        The result has weight 1 at the leaves of the pruning and 0 at other nodes. n_merges: a
-        number in 0 .. m // 2 for a tree of m nodes; each merge makes the parent of two leaves a
-        leaf. 0 is the whole tree, m // 2 the root alone.
+        A pruning is the tree with some nodes turned into leaves. The result has weight 1 at the
+        leaves of the pruning and 0 at other nodes. n_merges: a number in 0 .. m // 2 for a tree of
+        m nodes; each merge makes the parent of two leaves a leaf. 0 is the whole tree, m // 2 the
+        root alone.
         """
         return make_pruning(self.tree, self.order >= n_merges)
 
@@ -308,9 +313,9 @@ def _compute_rises(tree: Tree, cost: Float64, unit: float) -> Float64:
 def round_to_scale(values: Float64, largest: float) -> Float64:
     """Round values to multiples of 2^-40 times the power of two above `largest`.
 
-    values: array of any shape; largest: largest magnitude of the numbers they are computed from.
-    Values that differ by rounding errors alone become equal. Integers stay if `largest` is below
-    2^40.
+    Return an array of the same shape. values: array of any shape; largest: largest magnitude of the
+    numbers they are computed from. Values that differ by rounding errors alone become equal.
+    Integers stay if `largest` is below 2^40.
     """
     exponent = int(np.frexp(largest)[1]) - 40
     return np.ldexp(np.rint(np.ldexp(values, -exponent)), exponent)
@@ -320,10 +325,10 @@ def round_to_scale(values: Float64, largest: float) -> Float64:
 def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath:
     """Merge sibling leaves pair by pair, each time the pair that raises the cost least, O(m log m).
 
-    Every merge removes one leaf. `cost_complexity_path` may instead collapse a large subtree at
-    once, by its mean rise per leaf. The pruning for a number alpha is that of critical value
-    pruning: a node stays split if merging its children, or those of a node below it, raises the
-    cost by more than alpha.
+    A pruning is the tree with some nodes turned into leaves. Every merge removes one leaf.
+    `cost_complexity_path` may instead collapse a large subtree at once, by its mean rise per leaf.
+    The pruning for a number alpha is that of critical value pruning: a node stays split if merging
+    its children, or those of a node below it, raises the cost by more than alpha.
 
     Parameters
     ----------

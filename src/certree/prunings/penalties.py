@@ -65,6 +65,8 @@ def _build_family(
 def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
     """Find the pruning with the smallest sum of costs over its leaves, in O(m) time.
 
+    A pruning is the tree with some nodes turned into leaves.
+
     Parameters
     ----------
     tree : Tree
@@ -90,8 +92,8 @@ def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
 def check_cost(tree: Tree, cost: ArrayLike) -> Float64:
     """Return the cost of each node as a leaf, as a float64 array, (m,).
 
-    Raise TypeError or ValueError unless `cost` has one number of at most 1e150 in magnitude for
-    each node of `tree`.
+    Raise TypeError or ValueError unless `cost`, (m,), has one number of at most 1e150 in magnitude
+    for each node of `tree`.
     """
     costs: Float64 = check_column("cost", cost, "float64", (tree.n_nodes,))
     if not (np.abs(costs) <= MAX_SETTING).all():
@@ -124,6 +126,8 @@ class CostComplexity(PruningRule):
 @validate_arguments
 def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     """Find the pruning with the fewest errors plus `alpha` per leaf that holds rows.
+
+    A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -181,9 +185,9 @@ class DepthPenalised(PruningRule):
 def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     """Find the pruning with the smallest error plus a penalty that grows with the depth of leaves.
 
-    The pruning minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where
-    err is the number of errors (or the loss) among n rows, p the fraction of the rows in a leaf,
-    and d its depth.
+    A pruning is the tree with some nodes turned into leaves. It minimises ``err / n + alpha * sum
+    over leaves of sqrt(max(p, d / n) d / n)``, where err is the number of errors (or the loss)
+    among n rows, p the fraction of the rows in a leaf, and d its depth.
 
     Parameters
     ----------
@@ -216,6 +220,8 @@ def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
 @validate_arguments
 def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWeights:
     """Find the smallest of the prunings with the fewest errors on a validation set, in O(m) time.
+
+    A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -400,10 +406,11 @@ def minimum_description_length(
 ) -> NodeWeights:
     """Find the pruning that describes tree and classes in the fewest nats, in O(m) time.
 
-    Each node has one bit for whether it is a leaf. A split has ``log p`` nats for its feature and
-    ``log(n(v) - 1)`` for its threshold, with p features and n(v) rows in the node v. A leaf has the
-    stochastic complexity of its classes, ``sum over k of n_k log(n / n_k) + (K - 1) / 2 log(n / 2)
-    + log(pi^(K / 2) / Gamma(K / 2))``, with n_k of its n rows in class k of K.
+    A pruning is the tree with some nodes turned into leaves. Each node has one bit for whether it
+    is a leaf. A split has ``log p`` nats for its feature and ``log(n(v) - 1)`` for its threshold,
+    with p features and n(v) rows in the node v. A leaf has the stochastic complexity of its
+    classes, ``sum over k of n_k log(n / n_k) + (K - 1) / 2 log(n / 2) + log(pi^(K / 2) / Gamma(K /
+    2))``, with n_k of its n rows in class k of K.
 
     Parameters
     ----------

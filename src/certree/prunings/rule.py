@@ -41,11 +41,12 @@ class PruningRule(BaseEstimator):
     def solve(self, tree: Tree, stats: Any, alpha: float) -> NodeWeights:
         """Return the pruning with the smallest errors + alpha * penalty, for one alpha.
 
-        tree: the tree; stats: statistics of its nodes, such as `NodeStats`; alpha: factor of the
-        penalty, >= 0. The result has weight 1 at the leaves of the pruning and 0 at other nodes.
-        Here the pruning is taken from the result of `family`, the prunings for all alphas.
-        Subclasses override this method instead of `family` if their penalty is no sum over leaves;
-        cross-validation then calls it for each alpha that it tries.
+        A pruning is the tree with some nodes turned into leaves. tree: the tree; stats: statistics
+        of its nodes, such as `NodeStats`; alpha: factor of the penalty, >= 0. The result has weight
+        1 at the leaves of the pruning and 0 at other nodes. Here the pruning is taken from the
+        result of `family`, the prunings for all alphas. Subclasses override this method instead of
+        `family` if their penalty is no sum over leaves; cross-validation then calls it for each
+        alpha that it tries.
         """
         if type(self).family is not PruningRule.family:
             return self.family(tree, stats).solve(alpha)

@@ -213,7 +213,10 @@ class CsvText:
         return "another row has more or fewer"
 
     def _open_bytes(self) -> Any:
-        """Open the decompressed text as a binary file, in UTF-8 if it is converted in memory."""
+        """Open the text and return a binary file object: decompressed, and in UTF-8 if it is converted.
+
+        Text in encodings such as UTF-16 is converted in memory.
+        """
         if self._is_decoded(self.dialect.encoding):
             return io.BytesIO(self._decode(self.dialect.encoding))
         return self._open_raw()
@@ -281,7 +284,7 @@ class CsvText:
         return bytes(found)
 
     def _open_raw(self) -> Any:
-        """Open the file as a binary file of Python: decompressed, but in the encoding of the file."""
+        """Open the file, and return a binary file object: decompressed, in the encoding of the file."""
         if self._content is not None:
             return io.BytesIO(self._content)
         return gzip.open(self._path) if self._is_compressed else self._path.open("rb")

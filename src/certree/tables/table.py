@@ -321,8 +321,8 @@ def extract_target(columns: "pa.Table", target: str, where: str = "the table") -
 def _convert_to_str_dtype(values: NDArray[Any], target: str) -> NDArray[Any]:
     """Convert strings of dtype object, (n,), to a NumPy str dtype.
 
-    values: the strings. target: name of their column, for the message. Raise a ValueError if a
-    string ends in NUL, which NumPy would drop.
+    values: the strings, (n,). target: name of their column, for the message. Raise a ValueError if
+    a string ends in NUL, which NumPy would drop.
     """
     if any(isinstance(value, str) and value.endswith("\0") for value in values):
         raise ValueError(
@@ -338,7 +338,7 @@ def describe_columns(
     """Describe the columns of a table that has been read: type, missing values and notes.
 
     columns: the rows. inferred: the inferred schema of their files. others: names of columns that
-    are no features, which get no note that they may identify the rows.
+    are no features, and None, which is ignored; they get no note that they may identify the rows.
     """
     missing = {}
     for name, column in zip(columns.column_names, columns.columns, strict=True):
