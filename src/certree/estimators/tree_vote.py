@@ -213,7 +213,9 @@ class TreeVoteEstimator(TreeModel):
     def _get_scoring(self) -> Scoring:
         """Return the loss that cross-validation minimises: "error", "log_loss" or "squared".
 
-        They are the weight of wrongly predicted rows, the log loss (nats) and the squared error.
+        Here it is the attribute `scoring`: "squared" for regressors, one of the other two for
+        classifiers. They are the weight of wrongly predicted rows, the log loss (nats) and the
+        squared error.
         """
         return self.scoring
 
@@ -261,7 +263,8 @@ class TreeVoteEstimator(TreeModel):
         """Return the grower object that a value of the parameter `grower` stands for.
 
         value: "cart", "kd" or "dyadic", a grower, which is returned itself, or a decision tree of
-        scikit-learn, which is wrapped in a grower that fits a clone of it.
+        scikit-learn, which is wrapped in a grower that fits a clone of it. Raise ValueError for any
+        other value.
         """
         return resolve_grower(value)
 
@@ -872,8 +875,10 @@ class TreeVoteEstimator(TreeModel):
     def _make_explainer(self) -> Explainer:
         """Return an object that describes the nodes of `tree_` in words.
 
-        A description has the rule of the node, its training rows, its prediction and its posterior
-        weight. Raise NotFittedError if the model is not fitted.
+        A description has the test that leads to the node, its number of training rows, its
+        prediction and its posterior weight: the total weight of the prunings (the tree with some
+        nodes turned into leaves) in which it is a leaf. Raise NotFittedError if the model is not
+        fitted.
         """
         check_is_fitted(self)
         names, rows = self._encoded_names(), self.stats_.n

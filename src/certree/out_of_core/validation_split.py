@@ -402,7 +402,11 @@ def summarize_split(block: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, Spli
 
 
 def _summarize(block: RowsToAssign, rows: Mask) -> SetSummary:
-    """Summarize some of the n rows of a block. rows: mask of these rows, (n,)."""
+    """Summarize some of the n rows of a block.
+
+    block: the rows; rows: mask of the rows to summarize, (n,). Return their number, the numbers of
+    rows of each stratum and class, their largest weight, and the range of each target.
+    """
     target = block.target[rows] if block.target.ndim > 1 else block.target[rows, None]
     least, most = target.min(axis=0, initial=np.inf), target.max(axis=0, initial=-np.inf)
     ends = np.column_stack([least, most])
@@ -414,8 +418,8 @@ def _summarize(block: RowsToAssign, rows: Mask) -> SetSummary:
 def _count_codes(codes: Int32, rows: Mask) -> Int64:
     """Count the rows with each code among those that a mask selects.
 
-    codes: integer codes of n rows, from 0 on; rows: the mask, (n,). Return (largest code of all
-    rows + 1,).
+    codes: integer codes of n rows, from 0 on; rows: the mask, (n,). Return the counts by code, an
+    array of the length 1 + largest code of all n rows.
     """
     n_codes = int(codes.max(initial=-1)) + 1
     return np.bincount(codes[rows], minlength=n_codes).astype(np.int64)

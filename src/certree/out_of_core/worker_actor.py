@@ -168,8 +168,9 @@ class WorkerActor(LocalBlocks):
     async def answer(self, request: bytes) -> list[Any]:
         """Process a request, and return the sum of the results of this worker and its descendants.
 
-        request: a pickled `BlockRequest`. The result is encoded by `pack`. Raise `LinkLost` if a
-        worker is lost.
+        request: a pickled `BlockRequest`. The sum is encoded by `pack`, as a list of its large
+        arrays and the pickled rest; it is a `_Failure` if the function of the request has raised an
+        error. Raise `LinkLost` if a worker is lost.
         """
         result: list[Any] = await self._run_in_thread(
             lambda: pack(self.process(pickle.loads(request)))
@@ -382,7 +383,8 @@ def raise_if_failed(result: Any) -> Any:
 async def _forward(worker: Any, child: ChildWorker, request: BlockRequest) -> list[Any]:
     """Send a request to a child worker, as one Dask actor calls another, and return the result.
 
-    worker: this Dask worker. The result is encoded by `pack`. Raise `LinkLost` if the child is lost.
+    worker: this Dask worker. The result is that of the child and its descendants, encoded by
+    `pack`: a list of its large arrays and the pickled rest. Raise `LinkLost` if the child is lost.
     """
     serialize = import_extra("distributed.protocol", "dask").to_serialize
     arguments = [serialize(dump(request.select(child.numbers)))]

@@ -194,7 +194,7 @@ class CsvText:
         """Describe the first row that has more or fewer values than the header, for a message.
 
         The text is, for instance, "line 7 has 3: 'a;b;c'", with the number of the line and of its
-        values.
+        values; or "another row has more or fewer" if none is found.
         """
         dialect = self.dialect
         n = len(dialect.names)

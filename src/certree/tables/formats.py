@@ -354,8 +354,9 @@ class CsvFile(TableFile):
     def _list_types(self, name: str) -> tuple[Any, ...]:
         """Return the pyarrow types that are tried for the text of a column, in order.
 
-        name: name of the column. A column that is kept as text has the string type alone; with a
-        decimal comma, floats are left out, as they have formats of their own.
+        They are null, int64, bool, float64, date, time, date with time, and string. name: name of
+        the column. A column that is kept as text has the string type alone; with a decimal comma,
+        floats are left out, as they have formats of their own.
         """
         kinds = list_text_types()
         if name in self.kept:
@@ -366,9 +367,10 @@ class CsvFile(TableFile):
     def _convert(self, name: str, texts: Any) -> Any:
         """Convert the texts of one block of a column to numbers or dates; return an Arrow array.
 
-        Texts that do not convert become null and are counted in `_exceptions`. A column without
-        format or types stays text, and is returned unchanged. name: name of the column. texts: an
-        Arrow array.
+        Texts that do not convert become null and are counted in `_exceptions`, by column. `formats`
+        has the format of the column, or `kinds` the types that are tried; both may change if the
+        block shows it. A column without format or types stays text, and is returned unchanged.
+        name: name of the column. texts: an Arrow array.
         """
         form, exceptions = self.formats.get(name), texts.slice(0, 0)
         is_open = False
@@ -437,7 +439,9 @@ class CsvFile(TableFile):
         """Return the number format of a column for which a fitted model stores no format.
 
         Warn if most numbers have a percent sign, as the numbers of the fit may be fractions. name:
-        name of the column. counts: counts of its texts.
+        name of the column. counts: counts of its texts by decimal mark, symbol (currency or percent
+        sign) and other properties. The most frequent symbol is that of the format; its decimal mark
+        is that which the user has stated, else that of the fit, else a point.
         """
         symbol = counts.choose_symbol()
         if symbol == "%":
@@ -501,9 +505,9 @@ class CsvFile(TableFile):
     def _parse(self, names: Sequence[str], missing: Sequence[str]) -> Iterator[tuple[Any, float]]:
         """Yield record batches of texts, block by block, each with the fraction of the file read.
 
-        names: names of the columns to read. missing: texts that become null. Raise a ValueError if
-        a text is not in the encoding of the file, or has a zero byte, or if rows have different
-        numbers of values.
+        names: names of the columns to read. missing: texts that become null, such as NA. Raise a
+        ValueError if a text is not in the encoding of the file, or has a zero byte, or if rows have
+        different numbers of values.
         """
         dialect = self.dialect
         if not dialect.has_rows:

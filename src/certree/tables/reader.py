@@ -173,7 +173,8 @@ def read_table(
 def _leave_out(description: TableDescription, names: Collection[str]) -> TableDescription:
     """Return the description of a table reduced to some columns, with a line on the others.
 
-    description: description of all columns. names: names of the columns that are kept.
+    description: description of all columns. names: names of the features of a model and of the
+    target; the line says that all other columns are left out.
     """
     others = [one.name for one in description.columns if one.name not in names]
     line = f"neither features of the model nor the target, left out: {join_names(others)}"

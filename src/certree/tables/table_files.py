@@ -123,7 +123,10 @@ class FileState(NamedTuple):
         return cls(found.st_size, found.st_mtime_ns, found.st_ino)
 
     def is_state_of(self, path: str | Path) -> bool:
-        """Return whether the file at a path still has this size, time and inode."""
+        """Return whether the file at `path` still has this size, time and inode (if it is known).
+
+        Raise FileNotFoundError if there is no such file.
+        """
         now = FileState.read(path)
         return now[:2] == self[:2] and self.number in (None, now.number)
 
@@ -213,10 +216,10 @@ class TableFile:
     def batches_with_progress(
         self, columns: list[str], n_rows: int, piece: Piece = None
     ) -> Iterator[tuple[Any, float]]:
-        """Yield the record batches of `batches`, each with the fraction of the file read, 0 to 1.
+        """Yield the rows as `pyarrow.RecordBatch` objects, each with the fraction of the file read.
 
-        columns: names of the columns to read. n_rows: largest number of rows of a batch. piece: an
-        element of the result of `pieces`; None: all rows.
+        The fraction is a number from 0 to 1. columns: names of the columns to read. n_rows: largest
+        number of rows of a batch. piece: an element of the result of `pieces`; None: all rows.
         """
         self.expect_unchanged()
         read = self._batches(columns, n_rows, piece)
@@ -232,7 +235,8 @@ class TableFile:
     def held(self, columns: list[str]) -> int:
         """Estimate the memory, in bytes, that reading takes besides the record batches themselves.
 
-        The estimate is for reading with `is_limited`. columns: names of the columns to read.
+        The estimate is for reading in small blocks, as files are read if the fit has a memory
+        limit. columns: names of the columns to read.
         """
         known = tuple(columns)
         if known not in self._known_held:

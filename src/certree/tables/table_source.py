@@ -229,9 +229,10 @@ class TableSource(os.PathLike[str]):
     def choose_number_format(self, symbol: str = "") -> TextFormat:
         """Return the format of numbers in columns whose format a fitted model does not store.
 
-        If the user has stated the decimal mark, all separators of thousands are accepted, as they
-        are unambiguous then. symbol: the sign or code of a currency, or "%", that most numbers
-        have; "": they have none.
+        The decimal mark is that which the user has stated, else that of the fit, else a point. If
+        the user has stated it, all separators of thousands are accepted, as they are unambiguous
+        then. symbol: the sign or code of a currency, or "%", that most numbers have; "": they have
+        none.
         """
         thousands = list_thousands(self.decimal) if self.decimal else ""
         return TextFormat(decimal=self.decimal_mark or ".", thousands=thousands, symbol=symbol)
