@@ -884,10 +884,10 @@ class Tree(Trees):
     def from_grower_columns(cls, columns: Columns, n_features: int) -> Tree:
         """Create a tree from the columns that a grower of the C++ core returns, unchecked.
 
-        columns: feature, threshold, left, chain (number of nested regions with the same rows that a
-        node stands for), default_left (uint8; bit 0: missing_left, bit 1: unseen_left),
-        category_start (empty if no node splits on categories), categories and optimal_splits;
-        n_features: number of features.
+        columns: a tuple of, in this order, feature, threshold, left, chain (number of nested
+        regions with the same rows that a node stands for), default_left (uint8; bit 0:
+        missing_left, bit 1: unseen_left), category_start (empty if no node splits on categories),
+        categories and optimal_splits; n_features: number of features.
         """
         feature, threshold, left, chain, default_left, category_start, categories, optimal = columns
         sets = {"category_start": category_start} if len(category_start) else {}

@@ -532,8 +532,8 @@ def tune(
 
     A grid of ten values from 2**-8 to 2**6, equally spaced in the logarithm, is searched first;
     then ten equally spaced values from half to twice the best one. If losses are equal within
-    rounding, the smallest temperatures win. A pruning is the tree with some nodes turned into
-    leaves.
+    rounding, the smallest temperatures win. Values that are not None are returned as they are. A
+    pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------

@@ -74,12 +74,12 @@ def _explain_no_updates(model: Any) -> str | None:
 class UpdatableTree(TreeVoteEstimator):
     """Base class of estimators that rows can be added to and removed from, if their tree is fixed.
 
-    With grower=Grid(box), an integer max_depth, all inverse temperatures (or alpha) set, no
-    "balanced" class weights and a single target, a fit is a function of sums over the rows of each
-    leaf. The model keeps hash, leaf, target and weight of each row in `seen_rows_`, from which
-    these sums are computed again. Other models are fitted as usual, and have no `partial_fit`,
-    `forget` and `merge`. Inverse temperatures are the factors of loss and size in the log weight of
-    a pruning (the tree with some nodes turned into leaves).
+    With grower=Grid(box), which halves a box whatever the rows are, an integer max_depth, all
+    inverse temperatures (or alpha) set, no "balanced" class weights and a single target, a fit is a
+    function of sums over the rows of each leaf. The model keeps hash, leaf, target and weight of
+    each row in `seen_rows_`, from which these sums are computed again. Other models are fitted as
+    usual, and have no `partial_fit`, `forget` and `merge`. Inverse temperatures are the factors of
+    loss and size in the log weight of a pruning (the tree with some nodes turned into leaves).
 
     Attributes
     ----------
@@ -306,9 +306,9 @@ class UpdatableTree(TreeVoteEstimator):
         """Check rows that are added or removed, and return what `seen_rows_` would keep of them.
 
         That is a hash of the features, leaf, target, weight and missing features; `seen_rows_` does
-        not change. X: rows, (n, p); y: class or number of each row, (n,); sample_weight: their
-        weights, (n,), or None for 1 each. Raise ValueError if they have other features, classes or
-        categories than the fit.
+        not change. X: rows as `partial_fit` takes them, (n, p); y: class or number of each row,
+        (n,); sample_weight: their weights, (n,), or None for 1 each. Raise ValueError if they have
+        other features, classes or categories than the fit.
         """
         if (categories := self.categories_) is not None:
             _check_no_new_categories(

@@ -109,9 +109,9 @@ class Rule:
         Number of the node in the tree.
     error_at_most : float or None
         Upper bound on the error of the fitted classifier on rows in the node, computed from its
-        calibration set by ``conditional_guarantees``: that of the family "leaves" if rules have
-        numbers, else of "cells". With probability 1 - `delta` (see `Rules`) it holds for all rules
-        at once. None: there is no bound.
+        calibration set by ``conditional_guarantees``: that of the family "leaves" (a bound for each
+        leaf) if rules have numbers, else of "cells" (for each node). With probability 1 - `delta`
+        (see `Rules`) it holds for all rules at once. None: there is no bound.
     pos_label : object or None
         The positive class, whose probability the rule has; None: it is that of the predicted class.
     number : str or None

@@ -141,7 +141,7 @@ class ValidationSplit:
         Summaries of the training set and of the validation set.
     n_repeated : int
         Number of rows, of both sets, that equal another row in features and target; 0 if whole
-        groups of rows are assigned.
+        groups of rows are assigned, or rows are assigned by time.
     """
 
     sorter: RowSorter

@@ -138,7 +138,8 @@ def _date_type(dates: Any) -> pa.DataType:
     """Return the pyarrow type of a feature of dates (date32 or microseconds) or time spans.
 
     dates: the `certree.rows.DateColumn` of the feature, whose kind is "date" (date32), "span" (a
-    duration in microseconds) or another one (a timestamp in microseconds, with the time zone).
+    duration in microseconds) "midnight" or "datetime" (a timestamp in microseconds, with the time
+    zone, if any).
     """
     if dates.kind == "date":
         return pa.date32()

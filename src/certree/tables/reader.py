@@ -184,10 +184,11 @@ def _leave_out(description: TableDescription, names: Collection[str]) -> TableDe
 def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ()) -> pa.Table:
     """Read files as a whole into an Arrow table, and return the table.
 
-    source: files, or folders of files; "-" is CSV from standard input. types: function that takes
-    the names of all columns, and returns the columns of a fitted model by name, whose types are
-    used. text_dates: names of columns of which dates and times in CSV files stay text.
-    `read_with_schema` also returns the schema, and lists the errors.
+    source: path, list of paths, `TableSource` or `pyarrow.dataset.Dataset`: files, or folders of
+    files; "-" is CSV from standard input. types: function that takes the names of all columns, and
+    returns the columns of a fitted model by name, whose types are used. text_dates: names of
+    columns of which dates and times in CSV files stay text. `read_with_schema` also returns the
+    schema, and lists the errors.
     """
     return read_with_schema(source, types, text_dates)[0]
 

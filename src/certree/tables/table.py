@@ -274,9 +274,10 @@ def split_target(
     target : str or None
         Name of the target column; None: there is none.
     description : TableDescription or None
-        Description of the result.
+        Types and missing values of the columns; it becomes the field `description` of the result.
     table_format : TableFormat or None
-        How the text of its files was read.
+        How the text of its files was read, if it was unusual; it becomes a field of the result,
+        too.
     where : str
         Name of the table in messages.
 
