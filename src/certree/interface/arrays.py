@@ -107,12 +107,12 @@ class ArrayRecord:
         return record
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the values of all fields for a model file, by the name that they have there.
+        """Return what a model file holds of this record: the values of its fields by stored name.
 
-        That is the metadata entry "stored_as" of a field, or else its own name. Fields that another
-        section of the file holds (metadata "is_elsewhere" is True) are left out, and fields that a
-        later version of certree has added (metadata "is_added" is True) if they have their default
-        value.
+        The stored name is the entry "stored_as" of the metadata of the dataclass field, or else the
+        name of the field. A field is left out if another section of the file holds it (metadata
+        "is_elsewhere" is True), or if a later version of certree has added it (metadata "is_added"
+        is True) and it has its default value.
         """
         record: Any = self
         stored = {}
@@ -133,7 +133,8 @@ class ArrayRecord:
         Parameters
         ----------
         stored : StoredState
-            Values by stored name. Fields with a default may be absent.
+            The section: ``stored[name]`` is the value of the field with this name in model files.
+            Fields with a default may be absent.
         **other_fields
             Values of the fields that the file does not hold, by field name.
 
@@ -194,18 +195,22 @@ def _get_stored_name(field: Field[Any]) -> str:
 
 
 def _list_stored(record: Any) -> list[Field[Any]]:
-    """Return the fields of a record that its section of a model file holds.
+    """Return the dataclass fields of a record that its section of a model file holds.
 
-    record: an `ArrayRecord`, or its class. Fields of other sections have the metadata `is_elsewhere`.
+    record: an `ArrayRecord`, or its class. Left out are fields that another section holds: their
+    metadata has the entry "is_elsewhere".
     """
     return [field for field in fields(record) if not field.metadata.get("is_elsewhere")]
 
 
 def _read_field(field: Field[Any], stored: Any) -> Any:
-    """Return the value of a record's field from a section of a model file, `stored`.
+    """Return the value of a dataclass field of an `ArrayRecord` from a section of a model file.
 
-    Numbers and arrays of fields with the metadata `least` are checked: they must be finite, and at
-    least as large. Other values are left to the constructor of the record.
+    field: the field; stored: a `StoredState`, which has the values of the section by name. If the
+    metadata of the field has an entry "least", a lower bound, the value is a number or an array:
+    raise ValueError unless it is finite and not below the bound, TypeError for other dtypes. Other
+    values are not checked, as the constructor of the record does that. Raise ValueError if the
+    section lacks the field.
     """
     name, least = _get_stored_name(field), field.metadata.get("least")
     if least is None:
@@ -227,7 +232,8 @@ def is_default(value: Any, default: Any) -> bool:
 def _format_briefly(value: Any) -> str:
     """Return the text of a field's value in `repr`.
 
-    Arrays of more than four values become their dtype and shape, nested records their class name.
+    Arrays of more than four values become their dtype and shape, nested records (`ArrayRecord`)
+    their class name. Other values have Python's repr, shortened if it is long.
     """
     if isinstance(value, np.ndarray) and value.size > _MAX_SHOWN_VALUES:
         return f"<{value.dtype} of shape {value.shape}>"

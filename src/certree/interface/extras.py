@@ -42,12 +42,15 @@ def import_extra(module: str, extra: Extra) -> Any:
 class DelayedModule:
     """A module of an optional package, which is imported when one of its attributes is first read.
 
-    Reading an attribute raises the ImportError of `import_extra` if the package is not installed.
+    Reading an attribute raises ImportError if the package is not installed.
 
     Parameters
     ----------
-    module, extra : str
-        As of `import_extra`.
+    module : str
+        Full name of the module, such as "matplotlib.colors".
+    extra : {"files", "frames", "plot", "cli", "onnx", "dask", "pipelines"}
+        The extra of certree whose installation includes the package, such as "plot"; the message of
+        the error names it.
     """
 
     def __init__(self, module: str, extra: Extra) -> None:

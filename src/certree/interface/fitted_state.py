@@ -198,8 +198,9 @@ def atomic_fit(
 
     The method runs on a copy of the model, whose attributes replace those of the model in one step.
     If it raises, the model does not change. At the end copies of the parameter values are stored in
-    the attribute `_fitted_with`. A parameter `delta` above 0.5 is refused first. fit: the
-    undecorated method.
+    the attribute `_fitted_with`. Before the fit, a ValueError is raised if the model has a parameter
+    `delta`, the probability with which its guarantee may fail, above 0.5. fit: the undecorated
+    method.
     """
 
     @wraps(fit)
@@ -225,10 +226,10 @@ def fit_method(
     """Decorate a method that fits and returns its model: check parameters, then fit atomically.
 
     Values are checked by the attribute `_parameter_constraints` of the model's class, as
-    scikit-learn does; InvalidParameterError is raised. A parameter `delta` above 0.5 raises a
-    ValueError. Estimators that the method fits as
-    components of the model do not check their own parameters again. A fit that fails changes no
-    attribute; see `atomic_fit`. fit: the undecorated method.
+    scikit-learn does; InvalidParameterError is raised. A parameter `delta`, the probability with
+    which a guarantee may fail, raises ValueError if it is above 0.5. Estimators that the method fits
+    as components of the model do not check their own parameters again. A fit that raises changes no
+    attribute of the model. fit: the undecorated method.
     """
     return _decorate_fit(fit, True)
 
@@ -338,26 +339,29 @@ def find_groups_column(model: Any) -> str | None:
     """Return the name of the column with the groups of a model's fit; None if it had no groups.
 
     Rows of one group, such as one patient, were drawn together. model: a fitted estimator. The name
-    is "" if the fit had groups, but the column's name is unknown, as in fits to arrays, or in a
-    model from an early file whose certificate counts groups.
+    is "" if the fit had groups, but the name of their column is unknown, as in fits to arrays. So
+    it is if the file of the model is from a version of certree that did not store the name; then the
+    model's certificate (its guarantee) shows that there were groups.
     """
     return _find_column(model, GROUPS_ATTRIBUTE, "grouped")
 
 
 def find_time_column(model: Any) -> str | None:
-    """Return the column of times that a model was fitted with; None if its rows had no order.
+    """Return the name of the column with the times of a model's fit; None if rows had no times.
 
-    model: a fitted estimator. The name is "" if it is not known, as in fits to arrays, and for models
-    of early files, whose certificate names a period.
+    model: a fitted estimator. The name is "" if the rows had times, but the name of their column is
+    unknown, as in fits to arrays. So it is if the file of the model is from a version of certree
+    that did not store the name; then the model's certificate (its guarantee) names a period.
     """
     return _find_column(model, TIME_ATTRIBUTE, "period")
 
 
 def _find_column(model: Any, attribute: str, field: str) -> str | None:
-    """Return the column whose name is an attribute of a fitted model; None if the fit had none.
+    """Return the name of a column of a fit, which an attribute of the model holds.
 
-    field: field of the model's certificate which shows that the fit had such a column, whose name is
-    then "" if there is no attribute.
+    model: the fitted model; attribute: the attribute with the name; field: field of
+    `model.certificate_` that is true if the fit had such a column. If the attribute is missing or
+    None, return "" if there is a certificate and the field is true, else None.
     """
     column: str | None = getattr(model, "__dict__", {}).get(attribute)
     if column is None and getattr(getattr(model, "certificate_", None), field, None):

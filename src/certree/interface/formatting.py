@@ -122,7 +122,7 @@ def escape_controls(text: str) -> str:
 def shorten_label(label: str, max_length: int = _MAX_LABEL_LENGTH) -> str:
     """Return a label with control characters escaped, and at most `max_length` characters long.
 
-    A longer label is truncated, and ends with "...".
+    A longer label is truncated, and ends with "...". max_length: 48 by default.
     """
     label = escape_controls(label)
     return label if len(label) <= max_length else f"{label[: max_length - 3]}..."

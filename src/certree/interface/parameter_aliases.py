@@ -247,12 +247,12 @@ _VALUE_ALIASES = {"squared_error": "squared", "log_loss": "entropy"}
 
 
 def translate_value(value: Any, allowed: Collection[str]) -> Any:
-    """Translate a parameter value of scikit-learn, and return that of certree.
+    """Translate scikit-learn's name of a criterion, and return certree's name.
 
     "squared_error" becomes "squared", and "log_loss" becomes "entropy".
 
-    allowed: the values that certree accepts. A value that is allowed or has no translation among
-    them is returned unchanged.
+    value: value of a parameter such as `criterion`, of any type. allowed: the values that certree
+    accepts. A value that is allowed or has no translation among them is returned unchanged.
     """
     if not isinstance(value, str) or value in allowed or _VALUE_ALIASES.get(value) not in allowed:
         return value
@@ -272,8 +272,9 @@ def suggest_parameter(name: str, parameters: Iterable[str]) -> str | None:
     Returns
     -------
     str or None
-        The parameter; "grower=Cart(name=...)" if it is one of the grower; None if `name` is a
-        parameter itself, or is not known.
+        The parameter. If the estimator has a parameter `grower`, an object that grows its trees,
+        and `name` is one of CART, such as max_features: "grower=Cart(max_features=...)". None if
+        `name` is a parameter itself, or is not known.
     """
     names = set(parameters)
     if name in names:
@@ -313,8 +314,8 @@ def _say_why_unneeded(name: str, parameters: Collection[str]) -> str | None:
     """Return advice to leave out a parameter or an argument of another library; None if unknown.
 
     name: the name that the user has passed. parameters: names of the parameters of the estimator.
-    The result is the end of a message, with the reason; None if `name` is not in `_UNNEEDED`, or is
-    a parameter.
+    The result is the end of a message, "leave it out, as ..." with the reason. It is None if `name`
+    is a parameter of the estimator, or certree knows no reason (table `_UNNEEDED`).
     """
     if name in parameters:
         return None
@@ -325,9 +326,10 @@ def _say_why_unneeded(name: str, parameters: Collection[str]) -> str | None:
 
 
 def check_for_unknown_score(scoring: Any) -> None:
-    """Raise ValueError if a value of `scoring` is text, but neither "loss" nor a score of scikit-learn.
+    """Raise ValueError if `scoring` is text, but neither "loss" nor a scorer's name in scikit-learn.
 
-    The message names the score that the value stands for in another library, if it is known.
+    scoring: value of the parameter of this name; one that is not text passes. If the value is the
+    name of a metric in another library, such as "rmse", the message has scikit-learn's name.
     """
     from sklearn.metrics import get_scorer_names  # takes a while, and most fits need no scorer
 
@@ -346,11 +348,11 @@ def check_for_unknown_score(scoring: Any) -> None:
 
 
 def expect_positive_label(scoring: Any, classes: Any) -> None:
-    """Raise ValueError if a score needs a positive class that is not among two classes.
+    """Raise ValueError if a score needs the positive class 1, but neither of two classes is 1.
 
-    scoring: value of the parameter `scoring`; classes: classes of the model, (K,), or None.
-    scikit-learn takes 1 for the positive class in the scores "f1", "precision", "recall" and
-    "jaccard".
+    The scores are "f1", "precision", "recall" and "jaccard", whose positive class is 1 in
+    scikit-learn. scoring: value of the parameter `scoring`; any other value passes. classes: classes
+    of the model, (K,), or None for a regressor; unless there are two, all scores pass.
     """
     known = [] if classes is None else [*classes]
     if (
@@ -449,10 +451,11 @@ METHODS = ("fit", "predict", "predict_proba", "decision_function")
 def rejects_argument_aliases(method: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a method: an argument of other libraries raises a TypeError that has certree's name.
 
-    So do rows whose class has the attribute `_fit_remedy`, a text on what to pass instead. Arguments
-    such as `early_stopping_rounds`, which certree takes in the constructor, are among those of other
-    libraries. Other unknown keywords raise a TypeError that names the class of the model. A method with
-    ``**kwargs`` is returned unchanged. method: one of `METHODS`, which the decorated one calls.
+    Arguments such as `early_stopping_rounds`, which certree takes in the constructor, are among those
+    of other libraries. These raise TypeError, too: other unknown keywords; a missing y in `fit`, if
+    it is required; an X whose class has the attribute `_fit_remedy`, a text on what to pass instead,
+    such as certree's `Table`. A method with ``**kwargs`` is returned unchanged. method: `fit`,
+    `predict`, `predict_proba` or `decision_function`, which the decorated one calls.
     """
     arguments = inspect.signature(method).parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in arguments.values()):
@@ -597,7 +600,8 @@ class GuaranteeHint:
     guarantee. Classes that have the attribute define it themselves, or set it on the object in a
     fit, where Python finds it first.
 
-    name: name of the attribute, one of `GUARANTEES`.
+    name: name of the attribute: certificate_, guarantees_, predict_set, predict_interval,
+    predict_threshold or thresholds.
     """
 
     def __init__(self, name: str) -> None:
@@ -620,10 +624,11 @@ GUARANTEES = (
 
 
 def _explain_guarantee(kind: str, name: str, has_sets: bool) -> str:
-    """Return how to get a guarantee that an estimator does not have; "" if there is no way.
+    """Return how to get a guarantee that an estimator lacks, as the end of a message.
 
-    kind: name of its class; name: one of `GUARANTEES`; has_sets: whether it has prediction sets, as
-    certified classifiers have.
+    The text is "" if there is no way. kind: name of the estimator's class; name: the attribute that
+    it lacks, such as "certificate_" or "predict_interval" (one of `GUARANTEES`); has_sets: whether it
+    has prediction sets, the method `predict_set`, as certified classifiers have.
     """
     certified = f"Certified{kind}" if f"Certified{kind}" in _get_public_names() else ""
     if kind.endswith("Classifier"):

@@ -115,10 +115,12 @@ def _show_lines(total: int, description: str) -> Iterator[Callable[..., None]]:
         sys.stderr.write(f"{description}: {done} of {total}, {details}\n")
 
     def advance(steps: int = 1, note: str = "") -> None:
-        """Add steps to the progress, and print a line if the last one is old enough.
+        """Add steps to the progress, and write a line to standard error if it is time.
 
-        steps: number of steps since the last call; note: text in the line, behind the number of
-        steps.
+        It is time if a tenth of the steps has been done since the last line, or if at least ten
+        seconds, and a tenth of the time so far, have passed since then. The last step has no line
+        here. steps: number of steps since the last call; note: text in the line, behind the number
+        of steps.
         """
         nonlocal done, last_note
         done, last_note = done + steps, note

@@ -128,8 +128,9 @@ def expect_error_probability(delta: float) -> None:
 def _check_values(expected: dict[str, _Expected], values: Iterable[tuple[str, Any]]) -> None:
     """Raise InvalidParameterError for the first value that is not as expected.
 
-    expected: what each parameter accepts, by name, as `_read_expected` returns it; values: names
-    and values. Names that `expected` lacks are not checked.
+    values: pairs of a parameter's name and its value. expected: for each name what is accepted, a
+    tuple of three: classes; functions that take a value and return whether they accept it; and a
+    description for the message. Names that `expected` lacks are not checked.
     """
     for name, value in values:
         if name not in expected:

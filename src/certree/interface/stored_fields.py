@@ -27,14 +27,17 @@ UNSET = object()
 def _read_entry(stored: StoredState, name: str, model: Any) -> Any:  # noqa: ARG001 -- as others
     """Return an entry of a model file without a check.
 
-    stored: entries of the file; name: name of the entry; model: not used, but passed to all
-    functions of this kind.
+    It is the default of `StoredField.read`. stored: the content of the file; name: name of the
+    entry; model: not used, but passed to all functions that read a field.
     """
     return stored[name]
 
 
 def _get_value(value: Any, model: Any) -> Any:  # noqa: ARG001 -- as others
-    """Return the value of an attribute as it is; `model` is not read."""
+    """Return the value of an attribute as it is, the default of `StoredField.write`.
+
+    model: not used, but passed to all functions that write a field.
+    """
     return value
 
 
@@ -72,11 +75,12 @@ class StoredField:
         most: float = 2**64 - 1,
         default: Any = REQUIRED,
     ) -> Self:
-        """Return the field of an attribute that is a number, text or tuple in the JSON header.
+        """Return the field of an attribute that is a number, text or tuple in the file's JSON header.
 
-        kind: its type, such as ``int``, ``int | None`` or ``tuple[str, ...]``; a float is stored as
-        float. least, most: the smallest and the largest number that is allowed. default: value of
-        the attribute if the file lacks it; REQUIRED: all files have it.
+        attribute: name of the attribute; kind: its type, such as ``int``, ``int | None`` or
+        ``tuple[str, ...]``; least, most: the smallest and the largest number that is allowed when a
+        file is read; default: value of the attribute if the file lacks it; REQUIRED: all files have
+        it.
         """
         return cls(
             attribute,
@@ -96,9 +100,10 @@ class StoredField:
     ) -> Self:
         """Return the field of an attribute that is an array of finite numbers in least .. most.
 
-        shape: its lengths; a text names the attribute of the model that has the length, such as
-        "n_features_in_", and None stands for any length. The array is float64. default: value of
-        the attribute if the file lacks it; REQUIRED: all files have it.
+        Dtype, shape and range are checked when a file is read. attribute: name of the attribute, a
+        float64 array; shape: its lengths, in which a text names the attribute of the model that has
+        the length, such as "n_features_in_", and None stands for any length; default: value of the
+        attribute if the file lacks it; REQUIRED: all files have it.
         """
 
         def read(stored: StoredState, name: str, model: Any) -> Any:
@@ -110,8 +115,9 @@ class StoredField:
     def record(cls, attribute: str, kind: type[ArrayRecord], default: Any = REQUIRED) -> Self:
         """Return the field of an attribute that is an `ArrayRecord` of the class `kind`.
 
-        The file holds the fields of the record under "<name>.<field>". default: value of the
-        attribute if the file lacks it; REQUIRED: all files have it.
+        The file holds each field of the record under "<name>.<field>", where name is that of this
+        field in the file. attribute: name of the attribute; default: its value if the file lacks it;
+        REQUIRED: all files have it.
         """
 
         def read(stored: StoredState, name: str, model: Any) -> Any:  # noqa: ARG001 -- as others
@@ -210,9 +216,11 @@ def restore_value(
 
 
 def _restore_dataclass(name: str, kind: Any, entries: dict[str, Any]) -> Any:
-    """Return an object of a dataclass, `kind`, from its fields by name, `entries`; see `restore_value`.
+    """Return an object of a dataclass, `kind`, from the values of its fields in a model file.
 
-    name: name of the object in messages.
+    entries: the values by name of the field; those with metadata "is_added" may be missing. name:
+    name of the object in messages. Raise DamagedModelError, a ValueError, if fields are missing or
+    unknown, or a value has another type than the annotation of its field.
     """
     added = {one.name: one.default for one in fields(kind) if one.metadata.get("is_added")}
     hints, values = get_type_hints(kind), {**added, **entries}

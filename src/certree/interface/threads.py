@@ -28,7 +28,7 @@ def get_n_threads(n_jobs: int | None) -> int:
     """Return the number of threads for a value of `n_jobs`, from 1 to 1024.
 
     None means 1, -1 all cores that this process may use, -2 all but one, and so on, as in
-    scikit-learn.
+    scikit-learn. Raise ValueError for 0.
     """
     if n_jobs is None:
         return 1

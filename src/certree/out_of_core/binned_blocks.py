@@ -143,11 +143,12 @@ def sketch_rows(
 
 
 def compute_training_draw_order(executor: Executor, encoder: Any, split: ValidationSplit) -> Int32:
-    """Return the order in which features are drawn at random, (p,), computed from the training rows.
+    """Return feature indices, (p,), in the order in which trees consider or randomly draw them.
 
-    The order depends on the contents of columns, not on their positions, so that permuted columns
-    give the same model. See `Training.draw_order`. split: which rows are validation rows, which are
-    skipped.
+    The order is computed from the training rows. It depends on the contents of columns, not on their
+    positions, so that permuted columns give the same model. executor: reads the rows, and holds
+    blocks without rows afterwards; encoder: copy of the model, which converts features and targets to
+    numbers; split: which rows are validation rows, which are skipped.
     """
     sums: ColumnSums = executor.make_blocks(
         _sum_training_columns, encoder, split.sorter, per_block=split.masks
@@ -167,7 +168,8 @@ def make_binned_blocks(
 ) -> tuple[Bins, Counter[Any]]:
     """Read all rows, and make the binned blocks that the executor holds from then on.
 
-    The field `keys` of each block holds hashes of its rows, which `set_keys` replaces later.
+    The field `keys` of each block holds hashes of its rows; the caller replaces them by random keys
+    of the rows, with `set_keys`.
 
     Parameters
     ----------
@@ -217,10 +219,10 @@ def make_binned_blocks(
 
 
 def warn_of_identifiers(model: Any, sketch: Sketch) -> None:
-    """Warn of categorical features in which almost every row has a category of its own.
+    """Warn of each categorical feature in which almost every row has a category of its own.
 
-    model: its fitted attributes have the names of features and categories; sketch: distinct values
-    of all training rows.
+    Such a feature is most likely an identifier. model: its fitted attributes have the names of
+    features and categories; sketch: distinct values of each feature in all training rows.
     """
     names = getattr(model, "feature_names_in_", None)
     categories = getattr(model, "categories_", None)
@@ -231,9 +233,11 @@ def warn_of_identifiers(model: Any, sketch: Sketch) -> None:
 
 
 def add_validation_rows(block: RowBlock, validation: Training | None) -> tuple[RowBlock, int]:
-    """Return a block with additional validation rows, and 0 as partial result.
+    """Return a copy of a block with these validation rows in place of its own, and 0.
 
-    validation: encoded validation rows; None: the block is returned unchanged.
+    An executor calls the function for each block, and adds up the second results, which are not
+    needed here. block: the block; its training rows stay the same. validation: validation rows, with
+    features and targets as numbers; None: the block is returned unchanged.
     """
     if validation is None:
         return block, 0
@@ -255,10 +259,11 @@ def _sketch_chunk(
 ) -> Sketch | None:
     """Return the sample and distinct values of a chunk's rows, with the sum of their weights.
 
-    chunk: raw rows, all of which are training rows; encoder: copy of the model, which encodes rows;
-    weight_scaling: scales weights, or None; largest: largest magnitude of each of several targets,
-    by which they are hashed, or None; below: the sample has only rows whose hash is smaller; None:
-    rows with any hash. Return None if no row has a positive weight.
+    chunk: raw rows, all of which are training rows; encoder: copy of the model, which converts
+    features and targets to numbers; weight_scaling: function that scales weights; None: they are not
+    scaled; largest: largest magnitude of each of several targets, by which they are hashed; None:
+    they are not; below: the sample has only rows whose hash is smaller; None: rows with any hash.
+    Return None if no row has a positive weight.
     """
     training: Any = encode_chunk(encoder, chunk, weight_scaling)
     if training is None:
@@ -277,8 +282,11 @@ def _sketch_training_rows(
 ) -> tuple[RowBlock, Sketch | None]:
     """Return a block without rows, and the sample and distinct values of a chunk's training rows.
 
-    number: number of the block; mask: True for validation rows, which are skipped, in the order of
-    `sorter`; largest: as in `sketch_rows`. The second result is None if there are no training rows.
+    number: number of the block; chunk: its raw rows; encoder: copy of the model, which converts
+    features and targets to numbers; sorter: sorts the rows in the order of `mask`; mask: True for
+    validation rows, which are skipped; largest: largest magnitude of each of several targets, by
+    which they are hashed, (n_targets,); None: they are not. The second result is None if there are
+    no training rows.
     """
     training: Any = sorter.read_rows(encoder, chunk)
     sketch = None
@@ -291,10 +299,13 @@ def _sketch_training_rows(
 def _sum_training_columns(
     number: int, chunk: Chunk, encoder: Any, sorter: RowSorter, mask: Mask
 ) -> tuple[RowBlock, ColumnSums | None]:
-    """Return a block without rows, and sums of each column over a chunk's training rows.
+    """Return a block without rows, and sums of hashes of each column over a chunk's training rows.
 
-    number: number of the block; mask: True for validation rows, which are skipped, in the order of
-    `sorter`. The second result is None if there are no training rows.
+    From these sums, added over all chunks, columns get an order that does not depend on their
+    positions. number: number of the block; chunk: its raw rows; encoder: copy of the model, which
+    converts features and targets to numbers; sorter: sorts the rows in the order of `mask`; mask:
+    True for validation rows, which are skipped. The second result is None if there are no training
+    rows.
     """
     training, sums = sorter.read_rows(encoder, chunk), None
     if training is not None and not mask.all():
@@ -308,9 +319,9 @@ def _sketch_encoded_rows(
 ) -> Sketch:
     """Return the sample and distinct values of encoded rows.
 
-    rows: a `Training`, the encoded rows; below: the sample has only rows whose hash is smaller;
-    largest: largest magnitude of each target; if it is not None, the result has hashes by which
-    targets are ordered.
+    rows: a `Training`, rows with features and targets as numbers; encoder: the model that has encoded
+    them; largest: largest magnitude of each target; if it is not None, the result has hashes by which
+    targets are ordered; below: the sample has only rows whose hash is smaller; None: any rows.
     """
     order = rows.draw_order
     sketch = Sketch.from_rows(rows.features, _mark_categorical(encoder), below, order)
@@ -416,17 +427,20 @@ def _make_binned_block(
 
 
 def _scale_weights(training: Training, weight_scaling: WeightScaling | None) -> Training:
-    """Return rows whose weights are scaled; the same rows if `weight_scaling` or weights are None."""
+    """Return a copy of encoded rows with scaled weights; `training` if its weights are None.
+
+    weight_scaling: function that scales weights; if it is None, `training` is returned, too.
+    """
     if weight_scaling is None or training.weight is None:
         return training
     return replace(training, weight=weight_scaling(training.weight))
 
 
 def _add_fit_hashes(block: RowBlock, encoder: Any, training: Training) -> RowBlock:
-    """Add hashes of its rows to a classifier's block, by which fitted rows are detected later.
+    """Return a classifier's block with hashes of its rows, by which fitted rows are detected later.
 
-    encoder: the model; training: encoded rows of the block. A regressor's block is returned
-    unchanged.
+    encoder: the model; training: all rows of the block, with features and targets as numbers. A
+    regressor's block is returned unchanged.
     """
     if not is_classifier(encoder):
         return block
@@ -444,8 +458,9 @@ def _make_training_block(
     """Bin encoded training rows; return their block, and value ranges of bins and sums of targets.
 
     number: number of the block; training: a `Training` with scaled weights; encoder: the model that
-    has encoded it; edges: bin edges of each feature; indexed: features of which the block stores the
-    index of each row's category; target_order: order of several targets in hashes.
+    has encoded it; edges: bin edges of each feature, from `Sketch.choose_edges`; indexed: indices of
+    the features of which the block stores the index of each row's category; target_order: order in
+    which several targets are hashed; (): 0, 1, ...
     """
     weight, hashes = training.weight, hash_rows(training, target_order)
     codes, ranges = bin_rows(training.features, edges)
@@ -489,7 +504,8 @@ def sum_targets(block: RowBlock, has_classes: bool) -> Counter[Any]:
 def hash_rows(rows: Training, target_order: tuple[int, ...]) -> UInt64:
     """Return a hash of features and targets of each row, (n,).
 
-    target_order: order in which several targets are hashed; (): 0, 1, ...
+    rows: n rows, with features and targets as numbers. target_order: order in which several targets
+    are hashed; (): 0, 1, ...
     """
     y = rows.y[:, list(target_order)] if target_order and rows.y.ndim > 1 else rows.y
     return hash_samples(*rows.features.tables, y, order=rows.draw_order)

@@ -47,9 +47,9 @@ class Sketch:
     rows : ndarray of float64, shape (k, p)
         The rows with these hashes.
     values : tuple of Values
-        For each numeric feature, its distinct values, ascending, or None if there are more than
-        bins. For each categorical feature, its distinct category codes, ascending, and the number
-        of rows of each.
+        For each numeric feature, its distinct values, ascending, or None if there are more than 255
+        (the largest number of bins). For each categorical feature a pair of arrays: its distinct
+        category codes, ascending, and the number of rows of each.
     weight : int
         Sum of the weights as an integer multiple of 2^-1126 (see `exact_sum`); 0 without weights.
     target_keys : ndarray of uint64, shape (n_targets,)
@@ -121,7 +121,7 @@ class Sketch:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the sample has enough rows to choose bin edges."""
+        """Whether the sample has enough rows to choose bin edges: 2^17 (`EDGE_ROWS`), or all rows."""
         return len(self.hashes) >= min(EDGE_ROWS, self.n)
 
     def choose_edges(
@@ -132,16 +132,16 @@ class Sketch:
         Parameters
         ----------
         most : int
-            Largest number of bins of a numeric feature.
+            Largest number of bins of a numeric feature; 255 (`MISSING`) by default.
         fine_ends : bool
             Whether bins are narrower near the smallest and largest values; see `Bins.from_table`.
 
         Returns
         -------
         tuple, length p
-            For a numeric feature its edges, ascending float64, or None if all values are missing. For
-            a categorical feature a tuple of its category codes, the bin of each, and the number of
-            bins.
+            For a numeric feature its edges between bins, ascending float64, or None if all values are
+            missing. For a categorical feature a tuple of its category codes, the bin of each, and the
+            number of bins.
         """
         edges: list[Any] = []
         for j, values in enumerate(self.values):
@@ -156,10 +156,11 @@ class Sketch:
 
 
 def choose_hash_limit(n: int) -> int | None:
-    """Return a bound of hashes, below which almost surely `EDGE_ROWS` of n random hashes lie.
+    """Return a bound below which almost surely at least 2^17 (`EDGE_ROWS`) of n 64-bit hashes are.
 
-    Bin edges are chosen by a sample of `EDGE_ROWS` rows, those with the smallest hashes. Return
-    None if n is so small that the sample must have all rows.
+    Bin edges are chosen by a sample of `EDGE_ROWS` rows, those with the smallest hashes, so a pass
+    over the rows keeps only those with hashes below the bound. Return None if n is so small that it
+    must keep all rows.
     """
     wanted = EDGE_ROWS + _SPARE * EDGE_ROWS**0.5
     return None if wanted >= n else int(wanted / n * 2**64)
@@ -174,7 +175,10 @@ def _select_smallest(hashes: UInt64) -> tuple[NDArray[np.intp], UInt64]:
 
 
 def _count_codes(column: Float64) -> tuple[Int32, Int64]:
-    """Return the distinct category codes of a column, ascending, and the number of rows of each."""
+    """Return the distinct category codes of a column, ascending, and the number of rows of each.
+
+    column: category codes, (n,); NaN, a missing value, is not counted.
+    """
     codes, counts = np.unique(column[~np.isnan(column)].astype(np.int32), return_counts=True)
     return codes, counts.astype(np.int64)
 
@@ -183,8 +187,8 @@ def _join_values(first: Values, second: Values) -> Values:
     """Merge the summaries of a feature's values in two sets of rows.
 
     first, second: for a numeric feature the distinct values, ascending, or None if there are more
-    than bins; for a categorical feature the distinct category codes, ascending, and the number of
-    rows of each. Return the summary of both sets.
+    than 255 (the largest number of bins); for a categorical feature the distinct category codes,
+    ascending, and the number of rows of each. Return the summary of both sets, of the same form.
     """
     if isinstance(first, tuple) and isinstance(second, tuple):
         joined = np.concatenate([first[0], second[0]])

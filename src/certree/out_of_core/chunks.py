@@ -144,7 +144,8 @@ def wrap_in_list(chunk: Chunk) -> list[Chunk]:
 def join_chunks(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any, Any]:
     """Join the rows of chunks to one table in memory.
 
-    Return features X, targets, and weights, groups and offsets; each of the last three may be None.
+    Return five values: features X, an array or a data frame of the type of the chunks; targets;
+    sample weights; groups; and offsets. Each of the last three is None if the chunks have none.
     """
     filled = [chunk for chunk in chunks if len(chunk.y)] or chunks[:1]
     X: Any = [chunk.X for chunk in filled]
@@ -200,8 +201,8 @@ def copy_without_class_weights(model: Any) -> Any:
 def get_group_names(encoder: Any) -> NDArray[Any] | None:
     """Return the names of the groups of all rows, ascending, which the encoder replaces by numbers.
 
-    encoder: copy of the model, which encodes rows; see `FitMetadata.with_numbered_groups`. Return
-    None if the encoder does not number groups.
+    encoder: copy of the model, which encodes rows; `FitMetadata.with_numbered_groups` gives it the
+    names. Return None if it has none, so that groups keep their names.
     """
     names: NDArray[Any] | None = encoder.__dict__.get("_group_names")
     return names
@@ -249,10 +250,11 @@ def encode_chunk(
 
 
 def _convert_offset(encoder: Any, chunk: Chunk) -> Chunk:
-    """Return a chunk whose offsets are checked and converted to float64, (n, n_outputs).
+    """Return a copy of a chunk whose offsets are checked and converted to float64, (n, n_outputs).
 
-    encoder: copy of the model, with its loss and its classes. Raise ValueError or TypeError if it
-    takes no such offsets.
+    encoder: copy of the model, whose loss and classes say what offsets it takes; chunk: n rows with
+    offsets (scores from which boosting starts), or with None, which stays None. Raise ValueError or
+    TypeError, with a note that names the chunk, if the offsets are invalid.
     """
     if chunk.offset is None or not len(chunk.y):
         return replace(chunk, offset=None)
