@@ -300,7 +300,7 @@ def test_a_drift_is_added_to_the_bound():
     assert drifted.bound == pytest.approx(one.bound + 0.02)
     assert "exceeds that of this period by at most 2.0 % (drift)" in str(drifted)
     assert drifted.at(0.01).bound == pytest.approx(one.at(0.01).bound + 0.02)
-    with pytest.raises(ValueError, match="use drift"):
+    with pytest.raises(ValueError, match="drift must be passed for rows in time order"):
         one.nearby(kl=0.1)
     with pytest.raises(ValueError, match="exactly one of"):
         one.nearby(drift=0.1, kl=0.1)

@@ -1215,12 +1215,13 @@ class TreeGuarantees(FitGuarantees):
 
     A pruning is the tree with some nodes turned into leaves. The constructor takes the arguments of
     `Guarantees` (classifier, certificate, y, predicted, shares, given, n_given and is_worst), and
-    four more, all by keyword.
+    the four below. It takes all of them by keyword.
 
     Parameters
     ----------
     rows : TreeCalibrationSet
-        The calibration set, from whose leaves and class codes `y` and `predicted` are derived.
+        The calibration set. Its leaves and class codes must agree with `y` and `predicted`, which
+        the caller passes as well.
     ballot : Vote
         Vote of the prunings in each node, which the classifier predicts by.
     fixed : bool

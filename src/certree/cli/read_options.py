@@ -34,8 +34,8 @@ class DateOrder(StrEnum):
 
     Attributes
     ----------
-    day_first : 3 April
-    month_first : March 4
+    day_first : "dd/mm", 3 April
+    month_first : "mm/dd", March 4
     """
 
     day_first = "dd/mm"

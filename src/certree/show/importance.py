@@ -46,10 +46,11 @@ def plot_importance(
     X : array-like of shape (n, p), or None
         Rows, preferably rows that were not used to fit the model. Needed for kind="permutation".
     y : array-like of shape (n,), or None
-        Classes or numbers of the rows.
+        Classes or numbers of the rows. Needed for kind="permutation".
     kind : {"impurity", "permutation"}, default="impurity"
-        "impurity": `feature_importances_`, fractions of the impurity reduction of all splits; of
-        naive Bayes, of the mutual information of single features and the class.
+        "impurity": `feature_importances_`, each feature's fraction of the impurity reduction of all
+        splits. For naive Bayes it is the feature's fraction of the sum of all features' mutual
+        information with the class.
         "permutation": the decrease of the score when a column is permuted, with the standard
         deviation over five permutations of at most 5000 rows; scikit-learn's
         `permutation_importance`.

@@ -76,9 +76,9 @@ class CategoryTarget:
     def make_columns(self) -> Float64:
         """Return the numeric targets whose means are taken, (n_targets, n).
 
-        For one output this is y. For K outputs of class codes these are K indicators of the
-        classes, 0 or 1. For y of shape (n_outputs, n) they are the rows of y. If `n_outputs` is
-        more than 5 (`MAX_TARGET_CLASSES`), there are none, and the shape is (0, n).
+        For one output this is y, with shape (1, n). For K outputs and class codes these are K
+        indicators of the classes, 0 or 1. For y of shape (n_outputs, n) they are the rows of y. If
+        `n_outputs` is more than 5 (`MAX_TARGET_CLASSES`), there are none, and the shape is (0, n).
         """
         if self.n_outputs == 1:
             return self.y[None]
@@ -181,10 +181,10 @@ class TargetScale:
 
     @property
     def product_unit(self) -> int:
-        """Exponent e of 2**e, to whose multiples products of weight and centered target are rounded.
+        """The integer e such that products of weight and centered target are multiples of 2**e.
 
-        Sums of integer multiples do not depend on order. The power is so large that
-        sums over all training rows fit into int64.
+        Products are rounded to such multiples, whose sums do not depend on order. 2**e is so large
+        that sums over all training rows, divided by it, fit into int64.
         """
         return int(fixed_unit(2.0 * self.range.heaviest, self.range.n))
 
@@ -458,10 +458,10 @@ class HighCardinalityFeatures:
 
     @classmethod
     def from_categories(cls, columns: DenseFeatures, categories: Mapping[int, Int32]) -> Self:
-        """Return an instance for q features: the category of each row in these features.
+        """Look up the category of each row in q features, and return an instance of the class.
 
-        columns: features of the rows, (n, p). categories: category codes of each of the q features,
-        ascending, by the index of the feature.
+        columns: features of the rows, (n, p), with category codes. categories: for q of the p
+        features, by the index of the feature, its category codes, ascending.
         """
         indices = find_category_positions(columns, categories)
         return cls(tuple(categories), tuple(categories.values()), indices)
@@ -630,10 +630,11 @@ class CategoryStatistics:
     def extend_grower(self, grower: BinnedGrower, codes: UInt8) -> BinnedGrower:
         """Return a copy of a grower whose rows have the columns of statistics as additional features.
 
-        codes: bins of the rows in the columns, (n_columns, n), as `encode_rows` returns them. A
-        column may interact with the features that its categorical feature may interact with. When
-        the grower looks for a split, columns come after all features, in the order of their
-        categorical features. Columns have no monotonic constraint.
+        grower: the binned rows and settings from which trees are grown. codes: bins of the rows in
+        the columns, (n_columns, n), as `encode_rows` returns them. Interaction constraints of a
+        categorical feature are those of its columns, too. When the grower looks for a split, columns
+        come after all features, in the order of their categorical features. Columns have no
+        monotonic constraint.
         """
         bins, added = grower.bins, replace(self.bins, codes=codes)
         joined: dict[str, Any] = {
@@ -731,9 +732,10 @@ class CategoryStatistics:
 def get_codes_of_rows(codes: tuple[UInt8, ...], indices: Int32, keys: UInt64) -> UInt8:
     """Look up the code of each row in tables by category and fold; return (n_columns, n) uint8.
 
-    codes: the table of each column, as in `CategoryStatistics.codes`. indices: index of each row's
-    category in each column, (n_columns, n). keys: key of each training row, (n_training,), which
-    assigns it to a fold; the training rows are the first of the n rows.
+    codes: the table of each column, (n_categories + 1, n_folds + 1), as in
+    `CategoryStatistics.codes`. indices: index of each row's category in each column, (n_columns, n).
+    keys: key of each training row, (n_training,), which assigns it to a fold; the training rows are
+    the first of the n rows. All other rows take the last entry of the axis of folds.
     """
     fold = np.full(indices.shape[1], _FOLDS, dtype=np.int32)
     fold[: len(keys)] = assign_folds(keys)

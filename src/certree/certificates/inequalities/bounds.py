@@ -186,8 +186,9 @@ def kl(q: float, p: float) -> float:
 def kl_upper(q: float, nats: float) -> float:
     """Return the largest p with ``kl(q, p) <= nats``, for nats >= 0; q is clipped to 0 .. 1.
 
-    kl(q, p) is the divergence of a Bernoulli distribution of mean q from one of mean p. If q is an
-    observed mean of losses, the result is an upper confidence limit of the true mean.
+    kl(q, p) is the divergence of a Bernoulli distribution of mean q from one of mean p. If q is the
+    mean of n independent losses in 0 .. 1, and nats is ``log(1 / delta) / n``, the result is an
+    upper limit of the true mean, which fails with probability at most delta.
     """
     q = min(max(q, 0.0), 1.0)
     if q == 0:
@@ -198,8 +199,9 @@ def kl_upper(q: float, nats: float) -> float:
 def kl_lower(q: float, nats: float) -> float:
     """Return the smallest p with ``kl(q, p) <= nats``, for nats >= 0; q is clipped to 0 .. 1.
 
-    kl(q, p) is the divergence of a Bernoulli distribution of mean q from one of mean p. If q is an
-    observed mean of losses, the result is a lower confidence limit of the true mean.
+    kl(q, p) is the divergence of a Bernoulli distribution of mean q from one of mean p. If q is the
+    mean of n independent losses in 0 .. 1, and nats is ``log(1 / delta) / n``, the result is a
+    lower limit of the true mean, which fails with probability at most delta.
     """
     q = min(max(q, 0.0), 1.0)
     if q == 1:
