@@ -24,10 +24,10 @@ class PlaneRegion:
     Parameters
     ----------
     leaf : int
-        Node of the tree whose prediction holds in the region.
+        Node number of a leaf of the tree whose prediction holds in the region.
     sides : pair
-        Values of the two features in the region. An interval (low, high) contains `high` but not
-        `low`. A list has the codes of categories, ascending.
+        Values of the two features in the region, of each either an interval as a tuple (low, high),
+        which contains `high` but not `low`, or a list of codes of categories, ascending.
     """
 
     leaf: int
@@ -47,7 +47,8 @@ class PlaneSplit:
     positions : list of float
         Where the lines of the split cross that axis; category k covers k - 0.5 to k + 0.5.
     across : tuple or list
-        Values of the other feature along which the lines run.
+        Values of the other feature along which the lines run: an interval (low, high), or a list of
+        codes of categories, ascending.
     depth : int
         Number of splits of the plane above this one in the tree: the region that it splits lies
         inside theirs.
@@ -75,11 +76,11 @@ def find_plane_regions(
     summary : TreeSummary
         The tree and the weights of its prunings.
     features : pair of int
-        The feature of each axis.
+        Index of the feature of each axis.
     row : ndarray of float64, shape (p,)
         Encoded values of all features; those of `features` are ignored.
     window : pair
-        For each axis the ends of the window, or the codes of all categories.
+        For each axis the ends of the window, (low, high), or a list of the codes of all categories.
 
     Returns
     -------
@@ -117,8 +118,8 @@ def find_plane_regions(
 def list_intervals(values: Values) -> list[Interval]:
     """Return the intervals of an axis that values cover, ascending.
 
-    values: an interval, which is returned, or ascending codes of categories. Category k covers
-    k - 0.5 to k + 0.5, and adjacent categories share an interval.
+    values: an interval, a tuple (low, high), which is the only result; or a list of ascending codes
+    of categories. Category k covers k - 0.5 to k + 0.5, and adjacent categories share an interval.
     """
     if isinstance(values, tuple):
         return [values]
@@ -128,7 +129,10 @@ def list_intervals(values: Values) -> list[Interval]:
 
 
 def _find_first_leaf(tree: Tree, node: int) -> int:
-    """Return the leftmost leaf of the subtree of a node, which is the node itself if it is a leaf."""
+    """Return the number of the leftmost leaf below a node; of a leaf its own number.
+
+    node: number of the node in the tree's arrays.
+    """
     while not tree.is_leaf[node]:
         node = int(tree.left[node])
     return node
@@ -137,7 +141,8 @@ def _find_first_leaf(tree: Tree, node: int) -> int:
 def _goes_left(tree: Tree, node: int, value: float) -> bool:
     """Return whether rows with an encoded value of the feature of a split go to its left child.
 
-    tree, node: the tree and the node that is split. value: a number or a category code, not NaN.
+    tree, node: the tree, and the number of the node that is split. value: a number or a category
+    code, not NaN.
     """
     codes = tree.category_set(node)
     if len(codes):
@@ -146,9 +151,11 @@ def _goes_left(tree: Tree, node: int, value: float) -> bool:
 
 
 def _split_values(tree: Tree, node: int, values: Values) -> tuple[Values, Values]:
-    """Return the values that go to the left and to the right child; [] for none.
+    """Return the values of a region that go to the left child of a split, and to the right one.
 
-    tree, node: the tree and the node that is split. values: those of its feature in the region.
+    tree, node: the tree, and the number of the node that is split. values: values of its feature in
+    the region: an interval, a tuple (low, high), or a list of codes of categories. Both results have
+    the same form; [] if no value goes to the child.
     """
     if isinstance(values, list):
         is_left = [_goes_left(tree, node, code) for code in values]
@@ -166,9 +173,10 @@ def _split_values(tree: Tree, node: int, values: Values) -> tuple[Values, Values
 def _find_positions(values: Values, parts: tuple[Values, Values]) -> list[float]:
     """Return where a split's lines cross the axis of its feature, between values of the two children.
 
-    values: values of the feature in the region that is split: an interval, or category codes.
-    parts: the values of its left and of its right child, neither empty. Between adjacent categories
-    there is a line if they go to different children.
+    values: values of the feature in the region that is split: an interval, a tuple (low, high), or a
+    list of category codes. parts: the values of its left and of its right child, neither empty. The
+    result is the threshold in an interval. Between adjacent category codes k and k + 1 there is a
+    line, at k + 0.5, if they go to different children.
     """
     if isinstance(values, tuple):
         return [parts[0][1]]

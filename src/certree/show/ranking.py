@@ -60,10 +60,11 @@ class Ranking:
 
     @classmethod
     def from_scores(cls, is_positive: NDArray[np.bool_], score: Float64) -> Ranking:
-        """Return the numbers of positive and of negative rows at each threshold of a score.
+        """Count true and false positives at each distinct score as threshold; return a ranking.
 
-        is_positive: whether each row is of the positive class, (n,). score: scores of the rows, (n,).
-        There must be rows of both classes.
+        is_positive: whether each row is of the positive class, (n,). score: scores of the rows, (n,);
+        a row is predicted positive if its score is at least the threshold. There must be rows of
+        both classes.
         """
         distinct, index = np.unique(-score, return_inverse=True)
         counts = [

@@ -238,7 +238,8 @@ def _find_window(model: Any, rows: Float64, feature: int, is_log: bool) -> Value
     Returns
     -------
     tuple or list
-        The smallest and the largest value with a margin, or all codes.
+        A tuple of two floats, the smallest and the largest value with a margin; or a list of all
+        category codes.
 
     Raises
     ------
@@ -320,10 +321,11 @@ def _fix_other_features(
 
 
 def _encode_value(model: Any, feature: int, value: Any) -> float:
-    """Return a value of a feature as number: a category's code, days of a date, or the number.
+    """Return a value of a feature as the number that trees read.
 
+    This is a category's code, a date in days since 1970, a time span in days, or the number itself.
     model: the fitted estimator. feature: index of the feature. Raise ValueError if the value is
-    missing, not a number or a date, or a category that the model does not know.
+    missing, of another kind than in the fit, or a category that the model does not know.
     """
     name, categories = model._encoded_names()[feature], _get_categories(model, feature)
     expected = "a number"
@@ -358,7 +360,8 @@ def _mix_with_white(colours: Any, strength: float) -> Float64:
 def _draw_rectangles(ax: Any, regions: Sequence[tuple[tuple[Values, Values], Any]]) -> None:
     """Draw the rectangles of regions on matplotlib axes.
 
-    ax: matplotlib Axes; regions: for each region the values of both features, and its colour.
+    ax: matplotlib Axes; regions: for each region a pair: the values of the features of the x and the
+    y axis (intervals (low, high) or lists of category codes), and its colour.
     """
     corners, colours = [], []
     for (x_values, y_values), colour in regions:
@@ -398,8 +401,9 @@ def _draw_splits(ax: Any, splits: Sequence[PlaneSplit]) -> None:
 def _place_points(values: Float64, window: Sequence[Values]) -> Float64:
     """Return the positions of rows on both axes, (n, 2); NaN for unknown categories.
 
-    values: encoded values of both features, (n, 2). window: for each axis the ends of the window,
-    or the codes of all categories. Rows of one category are spread over its unit.
+    values: encoded values of both features, (n, 2), not changed. window: for each axis the ends of
+    the window, a tuple, or a list of the codes of all categories. Rows of category k are spread
+    around k, by their position in the table.
     """
     places = values.copy()
     for k in range(2):
@@ -425,7 +429,7 @@ def _draw_points(
     labels : ndarray of shape (n,), or None
         Classes or numbers of the rows; None: all points are grey.
     nodes : list of int
-        Drawn nodes, whose predictions are the ends of the colour scale of numbers.
+        Numbers of the drawn nodes, whose predictions set the ends of the colour scale of numbers.
     """
     spread = np.unique(np.linspace(0, len(points) - 1, _MAX_POINTS).round().astype(np.intp))
     spread = spread[~np.isnan(points[spread]).any(axis=1)] if len(points) else spread[:0]
@@ -515,8 +519,8 @@ def _label_axis(axis: Any, model: Any, feature: int, values: Values, is_log: boo
 def _explain_colours(ax: Any, summary: TreeSummary, nodes: list[int]) -> None:
     """Add a legend of the classes, or a colour bar of probabilities or numbers, beside axes.
 
-    ax: matplotlib Axes. summary: the tree with its predictions. nodes: the nodes that are drawn,
-    whose predictions are the ends of the scale of numbers.
+    ax: matplotlib Axes. summary: the tree with its predictions. nodes: numbers of the nodes that are
+    drawn, whose predictions set the ends of the scale of numbers.
     """
     matplotlib = import_extra("matplotlib", "plot")
     if summary.outputs is not None and len(summary.outputs) != 2:

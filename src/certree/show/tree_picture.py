@@ -283,7 +283,7 @@ def _draw_box(ax: Any, node: _DrawnNode, summary: TreeSummary, colour: Any) -> N
 
 
 def create_colour_scale(summary: TreeSummary, nodes: list[int]) -> Callable[[int], Any]:
-    """Return the function from the index of a node to the colour of its prediction.
+    """Return the function from a node's index to its colour: red, green, blue, perhaps opacity.
 
     With more than two classes the hue is that of the most probable class; otherwise a colour scale
     runs over the probability of the second class, or over the predicted numbers from low to high.

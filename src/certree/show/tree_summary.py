@@ -39,7 +39,8 @@ class TreeSummary:
     ----------
     explainer : Explainer
         The tree (`tree`), the number of rows in each node (`rows_per_node`), the names of the
-        features and the posterior weights of the prunings, from which rules and subtrees are made.
+        features, and the weights of the prunings (trees with some nodes turned into leaves), from
+        which rules and subtrees are made.
     predictions : ndarray of float64, shape (m, K)
         Prediction of each node: the mean over the leaves below it, weighted by their rows. The
         columns are class probabilities or scores, or the only number.
@@ -93,8 +94,9 @@ class TreeSummary:
         """Return the main prediction of a node as text, such as "yes: 70 %" or "12.5".
 
         node: index of the node. The text begins with the class, if the model has classes: the
-        second of two, else the most probable one at the node. If rules have numbers, it is always
-        the most probable one, which the rule predicts.
+        second of two, else the most probable one at the node. If the leaves have names of rules, such
+        as R3 (the model is one tree of at most 64 leaves, not a vote), it is always the most probable
+        one, which the rule predicts.
         """
         k = self.get_main_output(node)
         if self.explainer.numbers is not None:

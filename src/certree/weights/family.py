@@ -463,9 +463,10 @@ def _summarise_stops(
 def compute_gains(tree: Trees, values: Float64, unit: float = 1.0) -> Float64:
     """Compute ``(values(left) + values(right) - values(v)) / unit`` of every node v, (m,); 0 at leaves.
 
-    tree: the tree; values: a number for each node, (m,), such as its loss as a leaf; unit: the
-    number by which the differences are divided. Differences of integers are exact, so that a split
-    without a gain gets exactly 0.
+    left and right are the children of v. tree: the tree; values: a number for each node, (m,), such
+    as its loss as a leaf, of which a useful split has a negative result; unit: the number by which
+    the differences are divided. Differences of integers are exact, so that a split without a gain
+    gets exactly 0.
     """
     gains = np.zeros(len(tree.left))
     inner = np.flatnonzero(tree.left != LEAF)
@@ -505,7 +506,9 @@ def loss_family(
     empty_leaves : bool
         Whether leaves without rows count in the number of leaves.
     loss : {"error", "log_loss"}
-        Loss of a leaf: `Stats.loss`, or the log loss of its class frequencies (nats).
+        Loss of a leaf. "error": the weight of its misclassified rows; for a numeric target its sum
+        of squares, divided by `TargetStats.unit`. "log_loss": the log loss of its class frequencies
+        (nats).
 
     Returns
     -------

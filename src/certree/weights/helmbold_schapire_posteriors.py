@@ -72,9 +72,10 @@ def label_family(tree: Tree, stats: NodeStats) -> PosteriorFamily:
 
     A pruning is the tree with some nodes turned into leaves. All prunings vote by their posterior
     weights. The loss of a pruning is its number of errors, and its prior log weight is minus log 2
-    for each of its regions that the whole tree splits. tree: the tree; stats: class counts of its
-    nodes, and the label (predicted class) of each. `PosteriorFamily.solve` takes one inverse
-    temperature (nats per error), the factor of the loss, and returns a posterior.
+    for each of its regions, inner nodes and leaves, that the whole tree splits. tree: the tree;
+    stats: class counts of its nodes, and the label (predicted class) of each. The result is the set
+    of posteriors: its method `solve` takes one inverse temperature (nats per error), the factor of
+    the loss, and returns a posterior.
     """
     return loss_family(tree, stats, 2, [0.0], branching_stops(tree, 0.5))
 

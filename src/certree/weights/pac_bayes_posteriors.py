@@ -63,15 +63,15 @@ def pac_bayes_family(
 
 
 def likeliest_prunings(tree: Tree, stats: Stats) -> PosteriorFamily:
-    """Return the most likely pruning of each PAC-Bayes posterior with the prior "leaves".
+    """Return an object that finds the most likely pruning for given PAC-Bayes inverse temperatures.
 
-    A pruning is the tree with some nodes turned into leaves. `PosteriorFamily.solve` takes
+    A pruning is the tree with some nodes turned into leaves. The method `solve` of the result takes
     lambda_error, the factor of the loss, and lambda_penalty, the factor of the square root of a
-    leaf's rows, and returns a pruning. The prior has log weight -1 for each leaf that holds rows.
-    The loss is the errors, or the sum of squares divided by `TargetStats.unit` (the squared
-    distance that counts as one error). With lambda_penalty 0 the result is the cost-complexity
-    pruning with ``alpha = 1 / lambda_error``. tree: the tree; stats: statistics of its nodes, such
-    as class counts (`NodeStats`).
+    leaf's rows, and returns the pruning of largest posterior weight. The prior has log weight -1 for
+    each leaf that holds rows. The loss is the errors, or the sum of squares divided by
+    `TargetStats.unit` (the squared distance that counts as one error). With lambda_penalty 0 the
+    pruning is the cost-complexity pruning with ``alpha = 1 / lambda_error``. tree: the tree; stats:
+    statistics of its nodes, such as class counts (`NodeStats`).
     """
     return replace(pac_bayes_family(tree, stats), prune=True)
 

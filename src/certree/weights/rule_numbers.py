@@ -43,15 +43,18 @@ class RuleNumbers:
         return f"R{first}" if first == last else f"R{first}-R{last}"
 
     def get_leaves(self, node: int) -> Sequence[int]:
-        """Return the node numbers of the leaves below a node, from left to right."""
+        """Return the node numbers of the leaves below a node, from left to right.
+
+        node: number of the node; of a leaf, the result is this number alone.
+        """
         return self.leaves[self.first[node] : self.last[node] + 1]
 
 
 def number_rules(tree: Tree) -> RuleNumbers | None:
-    """Number the leaves of a tree from left to right, as the printed tree shows them.
+    """Give the rules of a tree numbers: its leaves from left to right, as the printed tree shows them.
 
-    Return None if the tree has more than 64 leaves. tree: a tree of m nodes, which predicts by its
-    leaves.
+    A rule is the path to a leaf with its prediction. Return None if the tree has more than 64 leaves,
+    whose rules have no numbers. tree: a tree of m nodes, which predicts by its leaves.
     """
     if tree.n_leaves > _MAX_RULES:
         return None

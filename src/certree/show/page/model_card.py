@@ -151,7 +151,7 @@ def model_card(
 def _build_card(
     model: Any, evaluated: EvaluatedModel, notes: Mapping[str, str]
 ) -> list[CardSection]:
-    """Return the sections of a card in their order.
+    """Return the sections of a model card in their order.
 
     model: the model or pipeline of the caller; evaluated: the fitted model, the test rows, their
     groups and predictions; notes: paragraphs of the user by heading.
@@ -211,10 +211,13 @@ def _describe_steps(model: Any) -> list[str]:
 
 
 def _describe_rules(model: Any, pos_label: Any) -> CardSection | None:
-    """Return the section with all rules of a tree whose rules have numbers; None for other models.
+    """Return the section of a model card with the rules of a model that is one tree of few leaves.
 
-    model: the fitted model; pos_label: the class whose probability the rules have; None: the predicted
-    one. A certified tree also has the bounds, or why there are none.
+    A rule is the path to a leaf, with its prediction. For a certified tree the table also has a bound
+    on the error of each rule, or a text says why there are none. Return None for a tree of more than
+    64 leaves, for a vote over the prunings of a tree (subtrees that remain after cutting branches),
+    and for ensembles. model: the fitted model; pos_label: the class whose probability the rules have;
+    None: the class that each rule predicts.
     """
     if not isinstance(model, TreeVoteEstimator) or not hasattr(model, "rules"):
         return None
@@ -227,7 +230,7 @@ def _describe_rules(model: Any, pos_label: Any) -> CardSection | None:
 
 
 def _list_classes(texts: Sequence[Any]) -> str:
-    """Return up to 20 class names, separated by commas, and how many more there are.
+    """Return up to 20 class names in one text, separated by commas, and how many more there are.
 
     texts: the class names.
     """
@@ -314,9 +317,10 @@ def _compare_groups(evaluated: EvaluatedModel, errors: RowErrors) -> CardSection
 
 
 def _take_errors(errors: RowErrors, y: NDArray[Any], rows: NDArray[np.bool_]) -> RowErrors:
-    """Return the losses of the rows for which `rows`, (n,), is True.
+    """Return the losses of the rows for which `rows`, (n,), is True, as another `RowErrors`.
 
-    errors: losses of all n rows; y: their true classes or numbers, (n,).
+    errors: losses of all n rows; y: their true classes or numbers, (n,), by which the rows of each
+    class are counted again. The field `n_known_rows` stays that of all rows.
     """
     return replace(
         errors,
@@ -356,7 +360,7 @@ def _describe_hash(model: Any) -> str:
 
 
 def _to_markdown(title: str, sections: Sequence[CardSection]) -> str:
-    """Return a card as Markdown, which ends with a line break.
+    """Return a model card as the text of a Markdown page, which ends with a line break.
 
     title: its heading; sections: its sections in their order.
     """

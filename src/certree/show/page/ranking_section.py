@@ -16,9 +16,10 @@ _N_GROUPS = 10
 def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section on how well the probability of the positive class ranks the rows.
 
-    It has the area under the ROC curve, average precision, Kolmogorov-Smirnov statistic and cost.
-    evaluated: the fitted model, the rows of the report and their predictions. None unless the model
-    has two classes, and both occur among the rows.
+    It has the area under the ROC curve, average precision, the Kolmogorov-Smirnov statistic, and the
+    lowest mean cost of a row over all thresholds. evaluated: the fitted model, the rows of the
+    report, their predictions, and the costs of wrong predictions. None unless the model has two
+    classes, and both occur among the rows.
     """
     if evaluated.probabilities is None or len(evaluated.classes) != 2:
         return None
@@ -61,9 +62,9 @@ def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[str, str, str]:
-    """Return the line of a table on the lowest mean cost of a row over all thresholds.
+    """Return the cells of a line of a table: the lowest mean cost of a row over all thresholds.
 
-    It has three texts: a name with the costs, the lowest mean cost, and the threshold that has it
+    They are three texts: a name with the costs, the lowest mean cost, and the threshold that has it
     (rows are predicted to be of the positive class if its probability is at least the threshold).
     ranking: numbers of true and false positives at each threshold. evaluated: the fitted model and
     its rows; only the costs of a missed row and of a false alarm, and the class names, are used.

@@ -42,7 +42,8 @@ class Score:
     method : str
         How the interval is computed, such as "1.96 standard errors".
     baseline : Baseline or None
-        The score of a constant prediction on the same rows; None: it has no such score.
+        What a constant prediction is called, and its score on the same rows; None: a constant has no
+        such score.
     """
 
     key: str
@@ -103,9 +104,10 @@ class RowErrors:
 
     @classmethod
     def from_evaluation(cls, evaluated: EvaluatedModel) -> Self:
-        """Return the log losses, or squared errors of a regressor, of the rows of the report.
+        """Return an object with the loss of each row on which a model was evaluated.
 
-        evaluated: the fitted model, these rows and their predictions.
+        These are log losses, or squared errors of a regressor. evaluated: the fitted model, the rows,
+        their targets and their predictions.
         """
         if evaluated.probabilities is not None:
             is_wrong = np.asarray(evaluated.predicted != evaluated.y)
@@ -118,8 +120,9 @@ class RowErrors:
     def concatenate(cls, batches: Sequence[Self]) -> Self:
         """Return the losses of several batches of rows as one object, in the order of the batches.
 
-        batches: losses of one model on different rows, at least one batch. `n_known_rows` is the
-        sum over the batches in which it is not None, and None if it is None in all.
+        batches: losses of one model on different rows, at least one batch. The field `n_known_rows`,
+        the number of rows that occur in the fit, is the sum over the batches in which it is not None,
+        and None if it is None in all.
         """
 
         def concatenate_field(name: str) -> Any:
@@ -173,9 +176,11 @@ def compute_scores(evaluated: EvaluatedModel) -> list[Score]:
 
 
 def describe_verdict(scores: Sequence[Score]) -> str | None:
-    """Return a sentence if the model is not better than a constant prediction, else None.
+    """Return a clause that names the scores in which a constant is at least as good as the model.
 
-    scores: scores of a model on some rows; those without a baseline are ignored.
+    It is such as "the model is no better than a constant in error and log loss", or None if the model
+    is better in all. scores: scores of the model on some rows. Those without a baseline, such as R2,
+    are ignored; of the others smaller values are better.
     """
     worse = [
         score.name.partition(" (")[0].lower()
@@ -188,8 +193,8 @@ def describe_verdict(scores: Sequence[Score]) -> str | None:
 def format_scores(scores: Sequence[Score]) -> list[str]:
     """Format scores as lines of text, one for each score.
 
-    A last line warns if the model is no better than a constant prediction. scores: the scores of a
-    model on the same rows.
+    A last line warns if the model is no better than a constant prediction in some score. scores: the
+    scores of a model on the same rows.
     """
     verdict = describe_verdict(scores)
     return [*map(str, scores), *([] if verdict is None else [verdict])]

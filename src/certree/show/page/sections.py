@@ -121,10 +121,10 @@ def describe_model(evaluated: EvaluatedModel) -> list[str]:
 
 
 def _describe_last_dates(model: Any) -> list[str]:
-    """Return the warning that trees do not extrapolate beyond the last training date.
+    """Return a warning that predictions do not change after the last training date.
 
-    model: the fitted model. A list with one sentence that names each date feature and its last
-    date; [] if no feature holds dates.
+    model: the fitted model. The result is a list with one sentence, which names each feature of dates
+    and its last date in the fit; [] if no feature holds dates.
     """
     names = model._feature_names()
     lasts = [
@@ -176,12 +176,13 @@ def build_score_section(evaluated: EvaluatedModel) -> Section:
 
 
 def describe_known_rows(evaluated: EvaluatedModel) -> str:
-    """Return a sentence on how many rows of the report also occur in the fit of the model.
+    """Return a text that says how many rows of the report also occur in the fit of the model.
 
     Rows are compared by the hashes of their features; if the model has no hashes of its training
-    rows, the sentence says so. If the model was fitted with groups, a sentence before it says what the
-    intervals need; likewise if it was fitted with times. evaluated: the fitted model, the rows of the
-    report and their predictions.
+    rows, the text says so. If the model was fitted with groups, it begins with a sentence that
+    intervals need rows of different groups; if it was fitted to rows in time order, with a sentence
+    that intervals cover no later period. evaluated: the fitted model, the rows of the report and
+    their predictions.
     """
     n_known, groups = evaluated.n_known_rows, find_groups_column(evaluated.model)
     text = "" if groups is None else _NEEDS_INDEPENDENT_ROWS
