@@ -61,7 +61,7 @@ STORED_ELSEWHERE: dict[str, bool] = {"is_elsewhere": True}
 
 
 class ArrayRecord:
-    """Base class of frozen dataclasses whose fields are read-only arrays, numbers or records.
+    """Base class of frozen dataclasses (records) of read-only arrays, numbers and other records.
 
     The base class has no fields itself; the constructor of a subclass takes the fields of the
     subclass. The `__post_init__` of a subclass checks its fields, with `_check`, which also makes

@@ -75,12 +75,12 @@ class StoredField:
         most: float = 2**64 - 1,
         default: Any = REQUIRED,
     ) -> Self:
-        """Return the field of an attribute that is a number, text or tuple in the file's JSON header.
+        """Return how a model file holds an attribute that is a number, text or tuple.
 
-        attribute: name of the attribute; kind: its type, such as ``int``, ``int | None`` or
-        ``tuple[str, ...]``; least, most: the smallest and the largest number that is allowed when a
-        file is read; default: value of the attribute if the file lacks it; REQUIRED: all files have
-        it.
+        It is in the JSON header of the file. attribute: name of the attribute; kind: its type, such
+        as ``int``, ``int | None`` or ``tuple[str, ...]``; least, most: the smallest and the largest
+        number that is allowed when a file is read; default: value of the attribute if the file
+        lacks it; REQUIRED: all files have it.
         """
         return cls(
             attribute,
@@ -98,12 +98,13 @@ class StoredField:
         most: float = np.inf,
         default: Any = REQUIRED,
     ) -> Self:
-        """Return the field of an attribute that is an array of finite numbers in least .. most.
+        """Return how a model file holds an attribute that is an array of numbers in least .. most.
 
-        Dtype, shape and range are checked when a file is read. attribute: name of the attribute, a
-        float64 array; shape: its lengths, in which a text names the attribute of the model that has
-        the length, such as "n_features_in_", and None stands for any length; default: value of the
-        attribute if the file lacks it; REQUIRED: all files have it.
+        When a file is read, dtype, shape and range are checked, and that all numbers are finite.
+        attribute: name of the attribute, a float64 array; shape: its lengths, in which a text names
+        the attribute of the model that has the length, such as "n_features_in_", and None stands
+        for any length; default: value of the attribute if the file lacks it; REQUIRED: all files
+        have it.
         """
 
         def read(stored: StoredState, name: str, model: Any) -> Any:
@@ -113,10 +114,10 @@ class StoredField:
 
     @classmethod
     def record(cls, attribute: str, kind: type[ArrayRecord], default: Any = REQUIRED) -> Self:
-        """Return the field of an attribute that is an `ArrayRecord` of the class `kind`.
+        """Return how a model file holds an attribute that is an `ArrayRecord` of the class `kind`.
 
-        The file holds each field of the record under "<name>.<field>", where name is that of this
-        field in the file. attribute: name of the attribute; default: its value if the file lacks it;
+        The file holds each field of the record under "<name>.<field>", where name is the stored name
+        of the attribute. attribute: name of the attribute; default: its value if the file lacks it;
         REQUIRED: all files have it.
         """
 
@@ -145,8 +146,9 @@ def restore_fields(model: Any, table: dict[str, StoredField], stored: StoredStat
     """Set the attributes of a model from the content of a model file, in the order of a table.
 
     model: the estimator, which is changed. table: for each name in the file the field that says
-    which attribute it holds, and how. Raise ValueError if a required field is missing, or a value
-    fails the check of its field. stored: entries and arrays of the file.
+    which attribute it holds, and how. stored: entries and arrays of the file. An attribute that the
+    file lacks gets the default of its field; it is not set if this is UNSET. Raise ValueError if a
+    required field is missing, or a value fails the check of its field.
     """
     for name, field in table.items():
         if name in stored or field.default is REQUIRED:

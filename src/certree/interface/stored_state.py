@@ -52,14 +52,14 @@ class StoredState:
         self.replaced: dict[str, NDArray[Any]] = {}
 
     def _get_full_name(self, name: str) -> str:
-        """Return the name in the whole file of a name in this section: "<section>.<name>".
+        """Return the name in the whole model file of a name in this section: "<section>.<name>".
 
-        For the whole file, whose section is "", the name is unchanged.
+        If this object is the content of the whole file, its section is "", and the name is unchanged.
         """
         return f"{self._section}.{name}" if self._section else name
 
     def __contains__(self, name: str) -> bool:
-        """Return whether this section has an entry, an array or a section of this name."""
+        """Return whether this section of a model file has an entry, array or section of this name."""
         full_name = self._get_full_name(name)
         return any(
             key == full_name or key.startswith(f"{full_name}.")
@@ -74,16 +74,16 @@ class StoredState:
         raise DamagedModelError(f"the model file lacks {full_name}")
 
     def get_section(self, section: str) -> "StoredState":
-        """Return the content of another section of the file.
+        """Return the content of a section of the model file, as another `StoredState`.
 
-        section: its full name, which does not depend on the section of this object.
+        section: its full name in the file, which does not depend on the section of this object.
         """
         state = StoredState(self._entries, self._arrays, section)
         state.replaced = self.replaced
         return state
 
     def replace_arrays(self, arrays: Mapping[str, Any]) -> None:
-        """Record that arrays of this section were converted from the format of an earlier version.
+        """Record that arrays of this section of a model file were converted from an earlier format.
 
         The arrays are added to `replaced`, so that a check of the file knows that they differ from
         what the file holds.
@@ -104,7 +104,7 @@ class StoredState:
         least: float = -np.inf,
         most: float = np.inf,
     ) -> Float64:
-        """Return an array of finite numbers as read-only float64.
+        """Return an array of finite numbers from this section of a model file, as read-only float64.
 
         Parameters
         ----------
@@ -133,9 +133,10 @@ class StoredState:
         return values
 
     def get_number(self, name: str, least: float, most: float) -> float:
-        """Return the entry `name` as float.
+        """Return a number of this section of a model file as float.
 
-        Raise ValueError unless it is a finite number in least .. most.
+        name: its name in the section. Raise ValueError unless the file has it, as a finite number in
+        least .. most.
         """
         value = self[name]
         if type(value) not in (int, float) or not (least <= value <= most and abs(value) < np.inf):
@@ -146,7 +147,11 @@ class StoredState:
         return float(value)
 
     def get_integer(self, name: str, least: int = 0, most: int = 2**64 - 1) -> int:
-        """Return the entry `name`; raise ValueError unless it is an int in least .. most."""
+        """Return an integer of this section of a model file.
+
+        name: its name in the section. Raise ValueError unless the file has it, as an int in
+        least .. most.
+        """
         value = self[name]
         if type(value) is not int or not least <= value <= most:
             raise DamagedModelError(

@@ -88,7 +88,10 @@ class BinningSummary:
     totals: Counter[Any]
 
     def __add__(self, other: Self) -> Self:
-        """Return the summary of the rows of both objects. other: the summary of other rows."""
+        """Return value ranges of bins and sums of targets over the rows of both objects.
+
+        other: ranges and sums of other rows.
+        """
         ranges, totals = self.ranges + other.ranges, Counter(self.totals)
         totals.update(other.totals)  # `+` would drop negative sums
         return replace(self, ranges=ranges, totals=totals)
@@ -109,12 +112,12 @@ def sketch_rows(
     Parameters
     ----------
     executor : Executor
-        Reads the rows.
+        Reads the rows in blocks, and runs functions on each block.
     encoder : object
         Copy of the model, which converts features and targets of rows to numbers.
     weight_scaling : WeightScaling or None
-        Largest weight, by which weights are divided until their mean is known; None: rows have no
-        weights.
+        Function that divides weights by the largest one, until their mean is known; None: rows have
+        no weights.
     n : int
         Number of rows.
     split : ValidationSplit or None
@@ -174,7 +177,8 @@ def make_binned_blocks(
     Parameters
     ----------
     executor : Executor
-        Reads the rows. Its blocks are replaced by the binned ones.
+        Reads the rows in blocks, and runs functions on each. Its blocks are replaced by the binned
+        ones.
     encoder : object
         Copy of the model, which converts features and targets of rows to numbers.
     sketched : SketchedRows

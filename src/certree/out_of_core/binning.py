@@ -105,7 +105,10 @@ class Sketch:
         return cls(len(features), hashes, sample, tuple(values))
 
     def __add__(self, other: Self) -> Self:
-        """Return the sample and distinct values of the rows of both objects. other: other rows."""
+        """Return the sample and distinct values of the rows of both objects.
+
+        other: those of other rows with the same features.
+        """
         hashes = np.concatenate([self.hashes, other.hashes])
         smallest, hashes = _select_smallest(hashes)
         both = np.concatenate([self.rows, other.rows])
@@ -217,7 +220,10 @@ class BinRanges:
     high: Float64
 
     def __add__(self, other: Self) -> Self:
-        """Return the ranges of the rows of both objects. other: the ranges of other rows."""
+        """Return the smallest and largest value in each bin over the rows of both objects.
+
+        other: those of other rows in the same bins.
+        """
         return replace(
             self, low=np.minimum(self.low, other.low), high=np.maximum(self.high, other.high)
         )

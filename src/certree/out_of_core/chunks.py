@@ -56,7 +56,10 @@ class Chunk:
     is_left_out: NDArray[np.bool_] | None = None
 
     def take(self, rows: Indices) -> Chunk:
-        """Return a chunk of the rows at the given positions. rows: indices, (k,)."""
+        """Return a chunk (raw rows with targets, weights, groups, offsets and times) of some rows.
+
+        rows: indices of the rows, (k,), in the order of the result.
+        """
         y = np.asarray(self.y)[rows]
         weight = None if self.weight is None else np.asarray(self.weight)[rows]
         groups = None if self.groups is None else self.groups[rows]
@@ -86,7 +89,11 @@ class WeightScaling:
     factor: float | None = None
 
     def __call__(self, weight: Float64) -> Float64:
-        """Return the scaled weights of some rows. weight: their weights, (n,)."""
+        """Return the weights of some rows, scaled so that all rows have a mean of 1.
+
+        Until the mean is known (`factor` is None), all rows have a largest weight of 1 instead.
+        weight: the weights of these rows, (n,), which are not changed.
+        """
         if self.factor is None:
             return divide_by_largest(weight, self.largest)
         return scale_weights(weight, self.factor, self.largest)

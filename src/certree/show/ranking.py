@@ -76,17 +76,26 @@ class Ranking:
 
     @property
     def recall(self) -> Float64:
-        """Fraction of the positive rows that are predicted positive at each threshold, (t,)."""
+        """Fraction of the positive rows that are predicted positive at each threshold, (t,).
+
+        The thresholds are the distinct scores, in decreasing order.
+        """
         return self.true_positives / self.true_positives[-1]
 
     @property
     def false_positive_rate(self) -> Float64:
-        """Fraction of the negative rows that are predicted positive at each threshold, (t,)."""
+        """Fraction of the negative rows that are predicted positive at each threshold, (t,).
+
+        The thresholds are the distinct scores, in decreasing order.
+        """
         return self.false_positives / self.false_positives[-1]
 
     @property
     def precision(self) -> Float64:
-        """True positives as a fraction of the rows predicted positive, at each threshold, (t,)."""
+        """True positives as a fraction of the rows predicted positive, at each threshold, (t,).
+
+        The thresholds are the distinct scores, in decreasing order.
+        """
         return self.true_positives / (self.true_positives + self.false_positives)
 
     @property
@@ -147,7 +156,7 @@ class Ranking:
 
     @property
     def ks(self) -> tuple[float, float]:
-        """Kolmogorov-Smirnov statistic, and the threshold where it is reached.
+        """Kolmogorov-Smirnov statistic, and the threshold of the score where it is reached.
 
         The statistic is the largest value of recall minus false positive rate over all thresholds,
         and at least 0.
@@ -157,7 +166,7 @@ class Ranking:
         return max(float(distance[best]), 0.0), float(self.threshold[best])
 
     def cost(self, false_negative: float, false_positive: float) -> Float64:
-        """Return the mean cost of a row at every threshold, (t,).
+        """Return the mean cost of a row at every threshold, (t,), in decreasing order of thresholds.
 
         false_negative: cost of a positive row that is predicted negative. false_positive: cost of a
         negative row that is predicted positive. Rows that are predicted right cost nothing.

@@ -82,7 +82,7 @@ class TreeSummary:
         return self.explainer.select_subtree(max_leaves)
 
     def get_main_output(self, node: int) -> int:
-        """Return the column of `predictions` that sets the colour of a node.
+        """Return the column of `predictions`, (m nodes, K outputs), that sets the colour of a node.
 
         With two classes it is the column of the second class; with more, that of the most probable
         class at the node; else it is the only column. node: index of the node.

@@ -90,11 +90,14 @@ class Waterfall:
 
     @property
     def prediction(self) -> float:
-        """The output of the row on the scale of `scale`: the base plus all contributions."""
+        """The output of the explained row: the base plus the contributions of all features.
+
+        It is in the unit that `scale` names: "probability", "raw score" (before the link) or "target".
+        """
         return self.bars[-1].end if self.bars else self.base
 
     def format_value(self, number: float, sign: str = "") -> str:
-        """Return a number as text, with the digits of the scale.
+        """Return a number of the chart as text, with digits that suit its unit.
 
         A number in units of the target has four significant digits, or all before the decimal
         point; other numbers have two decimals. number: base, prediction or contribution. sign: "+"

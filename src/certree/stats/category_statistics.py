@@ -74,7 +74,7 @@ class CategoryTarget:
         return replace(self, y=self.y[..., rows], weight=weight)
 
     def make_columns(self) -> Float64:
-        """Return the numeric targets whose means are taken, (n_targets, n).
+        """Return the numeric targets whose mean is computed for each category, (n_targets, n).
 
         For one output this is y, with shape (1, n). For K outputs and class codes these are K
         indicators of the classes, 0 or 1. For y of shape (n_outputs, n) they are the rows of y. If
@@ -142,7 +142,10 @@ class TargetRange:
     n: int
 
     def __add__(self, other: Self) -> Self:
-        """Return the range of the rows of this block and of the block `other` together."""
+        """Return the range of the targets, and the largest weight, of two blocks of rows together.
+
+        other: those of the other block.
+        """
         return replace(
             self,
             least=np.minimum(self.least, other.least),
@@ -224,7 +227,10 @@ class CategorySums:
     squares: tuple[int, int]
 
     def __add__(self, other: Self) -> Self:
-        """Return the sums over the rows of this block and of the block `other` together."""
+        """Return the sums by category and fold over the rows of two blocks together.
+
+        other: the sums of the other block, of the same features, categories and units.
+        """
         return replace(
             self,
             n_rows=tuple(map(np.add, self.n_rows, other.n_rows)),
@@ -319,7 +325,9 @@ class CategoryTotals:
 
     @classmethod
     def compute(cls, reduce: Reduce, n_categories: tuple[int, ...]) -> Self:
-        """Compute the sums in three passes over the rows: range, means, sums by category.
+        """Sum up targets and weights by category and fold over all training rows.
+
+        This takes three passes over the rows: range of the targets, means, sums by category.
 
         reduce: function such that ``reduce(f, *arguments)`` returns the sum of ``f(rows,
         *arguments)`` over all blocks of training rows, each a `CategoryRows`. n_categories: number
@@ -467,7 +475,10 @@ class HighCardinalityFeatures:
         return cls(tuple(categories), tuple(categories.values()), indices)
 
     def select_features(self, positions: list[int]) -> Self | None:
-        """Return a copy with the features at these positions in `features`; None if there are none."""
+        """Return a copy that has only some of its features; None if there are none.
+
+        positions: their positions in the field `features`, in the order of the result.
+        """
         if not positions:
             return None
         features = tuple(self.features[q] for q in positions)
@@ -614,27 +625,31 @@ class CategoryStatistics:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of statistics, of all features together."""
+        """Number of columns of category statistics, of all features together.
+
+        A feature has a column for the weight, and one for each mean target, of its categories.
+        """
         return len(self.codes)
 
     def encode_rows(self, indices: Int32, keys: UInt64) -> UInt8:
-        """Return the bin of the value of each row in each column, (n_columns, n) uint8.
+        """Return the bin of each row's value in each column of statistics, (n_columns, n) uint8.
 
-        indices: index of each row's category, (q, n), as in `HighCardinalityFeatures`. keys: key of
-        each training row, (n_training,): hash of its values and its copy number among equal rows;
-        training rows are the first of the n rows. Hashes of keys assign these rows to folds; the
-        mean in a training row leaves out the rows of its fold.
+        The value is the weight or a mean target of the row's category. indices: index of each row's
+        category, (q, n), as in `HighCardinalityFeatures`. keys: key of each training row,
+        (n_training,): hash of its values and its copy number among equal rows; training rows are
+        the first of the n rows. Hashes of keys assign these rows to folds; the mean in a training
+        row leaves out the rows of its fold.
         """
         return get_codes_of_rows(self.codes, indices[self._column_features], keys)
 
     def extend_grower(self, grower: BinnedGrower, codes: UInt8) -> BinnedGrower:
         """Return a copy of a grower whose rows have the columns of statistics as additional features.
 
-        grower: the binned rows and settings from which trees are grown. codes: bins of the rows in
-        the columns, (n_columns, n), as `encode_rows` returns them. Interaction constraints of a
-        categorical feature are those of its columns, too. When the grower looks for a split, columns
-        come after all features, in the order of their categorical features. Columns have no
-        monotonic constraint.
+        A column has the weight, or a mean target, of a row's category. grower: the binned rows and
+        settings from which trees are grown. codes: bins of the rows in the columns, (n_columns, n),
+        as `encode_rows` returns them. Interaction constraints of a categorical feature are those of
+        its columns, too. When the grower looks for a split, columns come after all features, in the
+        order of their categorical features. Columns have no monotonic constraint.
         """
         bins, added = grower.bins, replace(self.bins, codes=codes)
         joined: dict[str, Any] = {
@@ -666,10 +681,12 @@ class CategoryStatistics:
         )
 
     def encode_new_rows(self, X: Rows) -> Float64:
-        """Return the statistics of rows outside of the training set, (n, n_columns) float64.
+        """Return the statistics of the categories of new rows, (n, n_columns) float64.
 
-        X: rows, (n, p), with category codes. A missing value gives NaN. A category without training
-        rows gives 0: its mean is that of all rows, and its weight is 0.
+        They are the weight and the mean targets of each row's category in each feature, over all
+        training rows. X: rows outside of the training set, (n, p), with category codes. A missing
+        value gives NaN. A category without training rows gives 0: its mean is that of all rows, and
+        its weight is 0.
         """
         columns = []
         for q, values in zip(self._column_features, self.category_values, strict=True):
@@ -680,12 +697,14 @@ class CategoryStatistics:
         return np.stack(columns, axis=1)
 
     def replace_by_category_sets(self, trees: Trees) -> Trees:
-        """Return trees in which splits on these columns have become splits on sets of categories.
+        """Return trees in which splits on columns of statistics have become splits on categories.
 
-        The columns are no features of the result. trees: trees from a grower that `extend_grower`
-        has returned, so that the columns are the last features. A category without training rows
-        goes to the same child as the value 0, which stands for the mean of all rows. So do missing
-        values if no training row lacks a value of the feature.
+        A column has the weight, or a mean target, of a row's category, so that a threshold on it
+        divides the categories into two sets. The columns are no features of the result. trees:
+        trees from a grower that `extend_grower` has returned, so that the columns are the last
+        features. A category without training rows goes to the same child as the value 0, which
+        stands for the mean of all rows. So do missing values if no training row lacks a value of
+        the feature.
         """
         n_features, missing = trees.n_features - self.n_columns, self.has_missing
         sets = np.split(trees.categories, trees.category_start[1:-1])
@@ -724,7 +743,7 @@ class CategoryStatistics:
 
     @property
     def _column_features(self) -> Indices:
-        """For each column of statistics the position of its feature in `features`, (n_columns,)."""
+        """Position in the field `features` of the feature of each statistics column, (n_columns,)."""
         n_features = len(self.features)
         return np.repeat(np.arange(n_features), self.n_columns // n_features)
 

@@ -142,12 +142,14 @@ class RowErrors:
         )
 
     def scores(self) -> list[Score]:
-        """Compute error and log loss of a classifier, or root mean squared error and R2.
+        """Compute scores from losses of rows: error and log loss, or root mean squared error and R2.
+
+        The first two are those of a classifier, the others those of a regressor.
 
         Returns
         -------
         list of Score
-            The scores in this order, each with an interval. R2 is left out if all true numbers are
+            The scores in this order, each with a 95 % interval. R2 is left out if all true numbers are
             equal. Their baselines predict the most frequent class, the frequencies of the classes,
             or the mean, all of the same rows.
         """
