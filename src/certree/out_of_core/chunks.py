@@ -102,9 +102,10 @@ class WeightScaling:
 def select_positive_rows(model: Any, chunk: Chunk) -> Chunk | None:
     """Check targets and weights of a chunk, and return a chunk of the rows of positive weight.
 
-    Weights of the result are multiplied by the class weights `model.class_weight`. Return None if
-    no row has a positive weight. ValueError or TypeError is raised for invalid targets or weights,
-    as by `check_target_and_weight`.
+    model: the estimator that is fitted; chunk: raw rows of a block, with targets and weights. Weights
+    of the result are multiplied by the class weights `model.class_weight`. Rows that the chunk marks
+    as left out are dropped, too. Return None if no row is left. Raise ValueError or TypeError, with a
+    note that names the chunk, for invalid targets or weights.
     """
     found = find_positive_rows(model, chunk)
     if found is None:
@@ -117,10 +118,11 @@ def select_positive_rows(model: Any, chunk: Chunk) -> Chunk | None:
 def find_positive_rows(model: Any, chunk: Chunk) -> tuple[Any, Float64 | None, Indices] | None:
     """Check targets and weights of a chunk, and find the rows of positive weight.
 
-    Return targets, (n,) or (n, n_targets), and weights, (n,) or None, of all rows, and the
-    positions of the rows of positive weight, (k,). Weights are multiplied by the class weights
-    `model.class_weight`. Return None if no row has a positive weight. Errors are those of
-    `select_positive_rows`.
+    model: the estimator that is fitted; chunk: n raw rows of a block, with targets and weights.
+    Return targets, (n,) or (n, n_targets), and weights, (n,) or None, of all rows, and the positions
+    of the rows of positive weight that the chunk does not mark as left out, (k,). Weights are
+    multiplied by the class weights `model.class_weight`. Return None if there are no such rows. Raise
+    ValueError or TypeError, with a note that names the chunk, for invalid targets or weights.
     """
     try:
         if not len(chunk.y):
@@ -144,7 +146,10 @@ _OTHER_COLUMNS = ("y", "weight", "groups", "offset")
 
 
 def wrap_in_list(chunk: Chunk) -> list[Chunk]:
-    """Return ``[chunk]``, so that the sum of results over all chunks is the list of chunks."""
+    """Return ``[chunk]``, so that the sum of results over all chunks is the list of chunks.
+
+    chunk: raw rows of a block. The function is run on each chunk, and results are added by ``+``.
+    """
     return [chunk]
 
 
@@ -168,9 +173,10 @@ def join_chunks(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def _join_columns(columns: list[Any]) -> Any:
-    """Join one column of all chunks to an array, (n,); return None if the first chunk lacks it.
+    """Join one column of all chunks to an array; return None if the first chunk lacks it.
 
-    columns: the column of each chunk, such as the weights of its rows, or None.
+    columns: for each chunk its column, such as the weights of its rows, (n,), or None. The result has
+    the rows of the first chunk first.
     """
     return None if columns[0] is None else np.concatenate([np.asarray(one) for one in columns])
 
@@ -232,8 +238,9 @@ def encode_chunk(
 
     Rows of weight zero are dropped; return None if no row is left.
 
-    encoder: copy of the model, from `make_encoder`; weight_scaling: how weights are scaled, None: they
-    are not. ValueError or TypeError is raised for invalid rows, with a note that names the chunk.
+    encoder: copy of the model, from `make_encoder`; chunk: raw rows of a block, with targets and
+    weights; weight_scaling: function that scales weights; None: they are not scaled. ValueError or
+    TypeError is raised for invalid rows, with a note that names the chunk.
     """
     rows = select_positive_rows(encoder, _convert_offset(encoder, chunk))
     if rows is None:
