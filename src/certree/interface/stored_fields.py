@@ -75,12 +75,12 @@ class StoredField:
         most: float = 2**64 - 1,
         default: Any = REQUIRED,
     ) -> Self:
-        """Return how a model file holds an attribute that is a number, text or tuple.
+        """Return the `StoredField` of an attribute that is a number, text or tuple.
 
-        It is in the JSON header of the file. attribute: name of the attribute; kind: its type, such
-        as ``int``, ``int | None`` or ``tuple[str, ...]``; least, most: the smallest and the largest
-        number that is allowed when a file is read; default: value of the attribute if the file
-        lacks it; REQUIRED: all files have it.
+        It says how model files hold the attribute: as a value of the JSON header. attribute: name of
+        the attribute; kind: its type, such as ``int``, ``int | None`` or ``tuple[str, ...]``; least,
+        most: the smallest and the largest number that is allowed when a file is read; default: value
+        of the attribute if the file lacks it; REQUIRED: all files have it.
         """
         return cls(
             attribute,
@@ -98,13 +98,13 @@ class StoredField:
         most: float = np.inf,
         default: Any = REQUIRED,
     ) -> Self:
-        """Return how a model file holds an attribute that is an array of numbers in least .. most.
+        """Return the `StoredField` of an attribute that is an array of numbers in least .. most.
 
-        When a file is read, dtype, shape and range are checked, and that all numbers are finite.
-        attribute: name of the attribute, a float64 array; shape: its lengths, in which a text names
-        the attribute of the model that has the length, such as "n_features_in_", and None stands
-        for any length; default: value of the attribute if the file lacks it; REQUIRED: all files
-        have it.
+        It says how model files hold the attribute. When a file is read, dtype, shape and range are
+        checked, and that all numbers are finite. attribute: name of the attribute, a float64 array;
+        shape: its lengths, in which a text names the attribute of the model that has the length,
+        such as "n_features_in_", and None stands for any length; default: value of the attribute if
+        the file lacks it; REQUIRED: all files have it.
         """
 
         def read(stored: StoredState, name: str, model: Any) -> Any:
@@ -114,11 +114,11 @@ class StoredField:
 
     @classmethod
     def record(cls, attribute: str, kind: type[ArrayRecord], default: Any = REQUIRED) -> Self:
-        """Return how a model file holds an attribute that is an `ArrayRecord` of the class `kind`.
+        """Return the `StoredField` of an attribute that is an `ArrayRecord` of the class `kind`.
 
-        The file holds each field of the record under "<name>.<field>", where name is the stored name
-        of the attribute. attribute: name of the attribute; default: its value if the file lacks it;
-        REQUIRED: all files have it.
+        It says how model files hold the attribute. The file holds each field of the record under
+        "<name>.<field>", where name is the stored name of the attribute. attribute: name of the
+        attribute; default: its value if the file lacks it; REQUIRED: all files have it.
         """
 
         def read(stored: StoredState, name: str, model: Any) -> Any:  # noqa: ARG001 -- as others

@@ -150,8 +150,8 @@ class RowErrors:
         -------
         list of Score
             The scores in this order, each with a 95 % interval. R2 is left out if all true numbers are
-            equal. Their baselines predict the most frequent class, the frequencies of the classes,
-            or the mean, all of the same rows.
+            equal. Error, log loss and root mean squared error have baselines, which predict the
+            most frequent class, the frequencies of the classes, or the mean, all of the same rows.
         """
         if self.y is not None:
             return _compute_regression_scores(self.y, self.losses)

@@ -143,9 +143,10 @@ def _describe_last_dates(model: Any) -> list[str]:
 def build_score_section(evaluated: EvaluatedModel) -> Section:
     """Return the report's section with scores, their intervals, and a baseline to compare with.
 
-    The baseline is the score of always predicting the mean of the targets of these rows, or their
-    most frequent class. With two classes, recall and precision of the positive class and the area
-    under the ROC curve have no baseline. evaluated: the fitted model, the rows of the report and
+    The baseline is the score of a constant prediction for these rows: their most frequent class
+    (error), the frequencies of their classes (log loss), or the mean of their targets (root mean
+    squared error). R2 has none, nor have, with two classes, recall and precision of the positive
+    class and the area under the ROC curve. evaluated: the fitted model, the rows of the report and
     their predictions.
     """
     binary = BinaryPredictions.from_evaluation(evaluated)
