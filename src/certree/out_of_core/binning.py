@@ -124,7 +124,10 @@ class Sketch:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the sample has enough rows to choose bin edges: 2^17 (`EDGE_ROWS`), or all rows."""
+        """Whether the sample of rows is large enough to choose bin edges.
+
+        It must have 2^17 rows (`EDGE_ROWS`), or all rows if there are fewer.
+        """
         return len(self.hashes) >= min(EDGE_ROWS, self.n)
 
     def choose_edges(

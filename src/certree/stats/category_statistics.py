@@ -749,7 +749,7 @@ class CategoryStatistics:
 
 
 def get_codes_of_rows(codes: tuple[UInt8, ...], indices: Int32, keys: UInt64) -> UInt8:
-    """Look up the code of each row in tables by category and fold; return (n_columns, n) uint8.
+    """Look up the bin code of each row in tables by category and fold; return (n_columns, n) uint8.
 
     codes: the table of each column, (n_categories + 1, n_folds + 1), as in
     `CategoryStatistics.codes`. indices: index of each row's category in each column, (n_columns, n).

@@ -132,7 +132,7 @@ class TuningCandidates(Protocol):
         Returns
         -------
         ndarray of float64, shape (g,)
-            Loss of each posterior, summed over the rows of the validation set by their weights.
+            Loss of each posterior or pruning: the weighted sum over the rows of the validation set.
         """
 
 
