@@ -376,6 +376,23 @@ def test_other_groups_than_those_of_the_fit_are_remarked(bank):
         assert remark in call(*run(bank, command, option, "loan")).stderr
 
 
+def test_a_missing_column_of_groups_is_the_only_message(bank):
+    for option, command in (("--dependent", "certify"), ("--one-per-group", "evaluate")):
+        found = call(*run(bank, command, option, "lown"))
+        assert found.exit_code == 1
+        assert found.stderr.startswith(f"error: {option} must name a column, but there is no column")
+
+
+def test_columns_of_groups_are_found_with_the_separator_of_the_fit(bank, tmp_path):
+    for name in ("old.csv", "new.csv"):
+        pd.read_csv(bank / name).to_csv(tmp_path / name, sep="~", index=False)
+    fit = ("fit", tmp_path / "old.csv", "--target", "late", "--groups", "customer", "--quiet")
+    fit += ("--separator", "~", "--max-leaf-nodes", 4, "--test-size", 0, "--drop", "loan")
+    succeeds(*fit, "-o", tmp_path / "m.certree")
+    found = call("evaluate", tmp_path / "m.certree", tmp_path / "new.csv", "--target", "late")
+    assert "--one-per-group customer: the model was fitted with these groups" in found.stderr
+
+
 def test_a_decimal_comma_in_an_option_is_explained(bank):
     for command, option, value, point in (
         ("evaluate", "--threshold", "0,17", "0.17"),

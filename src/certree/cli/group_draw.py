@@ -101,8 +101,9 @@ def choose_groups(
     Raises
     ------
     ValueError
-        If options exclude each other, the model was fitted with groups of which the table has no
-        column, or --independent is used for a model that was fitted without groups.
+        If options exclude each other, the table lacks the column that one names, the model was
+        fitted with groups of which the table has no column, or --independent is used for a model
+        that was fitted without groups.
     """
     used = {
         "--dependent": given.dependent is not None,
@@ -119,19 +120,16 @@ def choose_groups(
             "the model was fitted with groups, but neither is so here: leave it out, or give --time "
             "COLUMN as well if the command has this option"
         )
-    if column is None or names:
-        chosen = given.dependent or given.one_per_group
-        if column and chosen is not None and chosen != column:
-            print_note(
-                f"{names[0]} {chosen}: the model was fitted with other groups, those of {column!r}; "
-                f"the result holds if rows of different groups of {chosen!r} are independent"
-            )
+    if is_independent or (column is None and not names):
+        return given
+    columns = _list_columns(model, source)
+    if names:
+        _check_chosen_column(given, column, source, target, columns)
         return given
     option = "--one-per-group" if needs_draw else "--dependent"
-    is_stream = str(source) == STANDARD_STREAM
-    if is_stream or column not in open_files(source)[0].names() or column == target:
+    if columns is None or column not in columns or column == target:
         name = f" of {column!r}, which {get_display_name(source)} lacks" if column else ""
-        if is_stream:
+        if columns is None:
             name = ", and standard input cannot be read twice"
         raise ValueError(
             f"{option} must name the column of groups, as the model was fitted with groups{name}: give "
@@ -139,6 +137,43 @@ def choose_groups(
         )
     print_note(f"{option} {column}: the model was fitted with these groups")
     return GroupColumns(None, column) if needs_draw else GroupColumns(column)
+
+
+def _check_chosen_column(
+    given: GroupColumns,
+    fitted: str | None,
+    source: TableSource,
+    target: str,
+    columns: list[str] | None,
+) -> None:
+    """Raise ValueError if the table lacks the column of an option, and remark if the fit had another.
+
+    given: values of --dependent and --one-per-group, one of which is used; fitted: column of the
+    groups of the fit, None if it had none, "" if its name is not known; source: table or folder of
+    new rows; target: column of the target; columns: names of its columns; None: they are not known.
+    """
+    option = "--one-per-group" if given.dependent is None else "--dependent"
+    chosen = given.dependent or given.one_per_group
+    assert chosen is not None
+    expect_not_dropped(source, {option: chosen})
+    if columns is not None:
+        expect_other_column(option, chosen, columns, target)
+    if fitted and chosen != fitted:
+        print_note(
+            f"{option} {chosen}: the model was fitted with other groups, those of {fitted!r}; "
+            f"the result holds if rows of different groups of {chosen!r} are independent"
+        )
+
+
+def _list_columns(model: Any, source: TableSource) -> list[str] | None:
+    """Return the names of the columns that are read; None for standard input, which is read once.
+
+    model: the model, with whose format of CSV files the names are read; source: the table, or the
+    folder, whose first file is read.
+    """
+    if str(source) == STANDARD_STREAM:
+        return None
+    return open_files(use_model_format(source, model))[0].names()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,7 +263,6 @@ def draw_rows(model: Any, source: TableSource, target: str, column: str | None) 
         return None
     if str(source) == STANDARD_STREAM:
         raise ValueError("--one-per-group reads FILE twice: pass a file instead of standard input")
-    expect_not_dropped(source, {"--one-per-group": column})
 
     def find_words(names: list[str]) -> dict[str, InputColumn]:
         """Return the type of the column of groups, if words such as "NA" are categories of it.

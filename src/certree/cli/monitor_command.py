@@ -22,7 +22,6 @@ from certree.cli.table_input import (
     TableFile,
     Target,
     Threshold,
-    expect_not_dropped,
     expect_option_of_positive,
     hash_model_file,
     load_model,
@@ -178,7 +177,6 @@ def monitor(
     """
     expect_figure_path(plot)
     expect_writable(state)
-    expect_not_dropped(source, {"--dependent": dependent})
     name = _choose_batch(source, batch)
     digest = hash_model_file(model_file)
     model = load_model(model_file)

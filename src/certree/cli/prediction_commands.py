@@ -453,7 +453,7 @@ def _certify_error(
         Whether the user declares rows that have times to be independent draws from one period. It
         is only used with `time`.
     """
-    expect_not_dropped(source, {"--dependent": groups, "--time": time})
+    expect_not_dropped(source, {"--time": time})
     how: dict[str, Any] = {"look": look, "duplicates": duplicates}
     if time is not None:
         how["independent"] = independent
