@@ -1966,6 +1966,7 @@ def test_the_demo_writes_a_comparison_a_certificate_and_a_report(tmp_path, monke
     for name in few:
         assert name in text
         assert name in content
+    assert "fit time" in text  # 80 columns cut off no heading
     assert "With probability at least 95 %" in text
     assert "With probability at least 95 %" in content
     assert "base" in text

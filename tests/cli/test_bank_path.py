@@ -380,7 +380,9 @@ def test_a_missing_column_of_groups_is_the_only_message(bank):
     for option, command in (("--dependent", "certify"), ("--one-per-group", "evaluate")):
         found = call(*run(bank, command, option, "lown"))
         assert found.exit_code == 1
-        assert found.stderr.startswith(f"error: {option} must name a column, but there is no column")
+        assert found.stderr.startswith(
+            f"error: {option} must name a column, but there is no column"
+        )
 
 
 def test_columns_of_groups_are_found_with_the_separator_of_the_fit(bank, tmp_path):

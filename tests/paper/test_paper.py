@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from sklearn.model_selection import train_test_split
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import certree
 from certree.cli import method_comparison
@@ -741,6 +742,25 @@ class FeatureProbability:
 
     def predict_proba(self, X):
         return np.column_stack([X[:, 0], 1 - X[:, 0]])
+
+
+def test_comparison_uses_one_thread_of_openmp(monkeypatch):
+    """Threads of scikit-learn's boosting that spin make the demo slow on a busy machine."""
+    threads = []
+
+    class Watched(FeatureProbability):
+        def fit(self, X, y):
+            threads.extend(
+                pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"
+            )
+            return super().fit(X, y)
+
+    monkeypatch.setattr(method_comparison, "METHODS", {"watched": Watched})
+    X, y = np.linspace(0.1, 0.9, 40)[:, None], np.arange(40) % 2
+    with threadpool_limits(2, user_api="openmp"):
+        method_comparison.compare_methods(X, y, 1)
+    assert threads
+    assert {*threads} == {1}
 
 
 def test_comparison_measures_error_log_loss_and_calibration(monkeypatch):

@@ -99,7 +99,8 @@ def _print_scores(all_scores: Sequence[MethodScores], repeats: int) -> None:
     grid = Table(title=title, box=SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
     for heading in HEADINGS:
         is_first = heading == HEADINGS[0]
-        grid.add_column(heading, justify="left" if is_first else "right", no_wrap=True)
+        # Headings of numbers have two lines if the terminal is narrow.
+        grid.add_column(heading, justify="left" if is_first else "right", no_wrap=is_first)
     for scores in all_scores:
         grid.add_row(*_format_row(scores))
     Console().print(grid)
