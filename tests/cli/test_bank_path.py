@@ -334,6 +334,28 @@ def test_bounds_that_cover_no_later_rows_say_so(dated, tmp_path):
         certree.certify(model, new[["rate", "job", "day"]], new["late"])
 
 
+def test_rows_that_are_declared_independent_do_not_depend_on_each_other(dated, tmp_path):
+    fit = ("fit", dated / "old.csv", "--target", "late", "--drop", "loan", "--drop", "customer")
+    fit += ("--model", "certified", "--time", "day", "--quiet", "--test-size", 0)
+    scored = (dated / "new.csv", "--target", "late")
+    for file, options, further, is_declared in (
+        (tmp_path / "dependent", (), (), False),
+        (tmp_path / "independent", ("--independent",), (), True),
+        (dated / "model.certree", None, ("--independent",), True),
+    ):
+        if options is not None:
+            succeeds(*fit, *options, "-o", file)
+        found = call("evaluate", file, *scored, *further)
+        assert found.exit_code == 0, found.output
+        assert ("may depend on each other" in found.stderr) == (not is_declared)
+        assert "cover no later period" in found.stderr
+        if not further:
+            succeeds("report", file, *scored, "-o", tmp_path / "page.html")
+            page = (tmp_path / "page.html").read_text()
+            assert ("of this page take them as independent, and" in page) == (not is_declared)
+            assert "cover no later period" in page
+
+
 def test_messages_on_columns_name_their_option_and_a_similar_column(bank, tmp_path):
     fit = ("fit", bank / "old.csv", "--target", "late", "-o", tmp_path / "m.certree", "--quiet")
     explain = ("explain", bank / "model.certree", bank / "new.csv")

@@ -13,6 +13,7 @@ import reference
 from certree.certificates import Guarantees
 from certree.cli.app import app
 from certree.cli.group_draw import draw_rows
+from certree.interface.fitted_state import find_drawn_groups_column
 from certree.rows.split import draw_row_per_group
 from certree.tables.table_source import TableSource
 
@@ -166,3 +167,37 @@ def test_options_that_do_not_go_together_are_refused(place):
     )
     assert code == 1
     assert "pass a file instead of standard input" in messages
+
+
+def test_models_remember_that_one_row_of_each_group_was_drawn(place, tmp_path):
+    file, page = tmp_path / "m", tmp_path / "page.md"
+    fit = ("fit", place / "old.csv", "--target", "late", "--one-per-group", "customer")
+    fit += ("--test-size", 0, "--max-leaf-nodes", 4, "--quiet", "-o", file)
+    code, _, messages = run(*fit)
+    assert code == 0, messages
+    model = certree.load(file)
+    assert find_drawn_groups_column(model) == "customer"
+    assert "fitted to 300 rows, one of each group of 'customer'" in run("info", file)[1]
+    assert json.loads(run("info", file, "--json")[1])["one_per_group"] == "customer"
+    command = (file, place / "new.csv", "--target", "late")
+    remark = "fitted to one row of each group of 'customer'"
+    for name, option in (("evaluate", "--one-per-group"), ("certify", "--dependent")):
+        found = run(name, *command)[2]
+        assert f"the model was {remark}, a column of this table, too" in found
+        assert f"give {option} customer, or --independent" in found
+        for options in ((option, "customer"), ("--independent",), ("--drop", "customer")):
+            code, _, messages = run(name, *command, *options)
+            assert (code, remark in messages) == (0, False), messages
+    for further in ((), ("--card",)):
+        assert run("report", *command, "-o", page, *further)[0] == 0
+        assert remark in page.read_text("utf-8").replace("&#x27;", "'")
+    old = pd.read_csv(place / "old.csv")
+    assert find_drawn_groups_column(model.fit(old[FEATURES], old["late"])) is None
+
+
+def test_models_of_all_rows_remember_no_drawn_groups(place):
+    assert find_drawn_groups_column(certree.load(place / "m")) is None
+    assert json.loads(run("info", place / "m", "--json")[1])["one_per_group"] is None
+    assert "one row of each" not in run(
+        "evaluate", place / "m", place / "new.csv", "--target", "late"
+    )

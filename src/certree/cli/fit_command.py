@@ -56,7 +56,7 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models
 from certree.files.output_paths import expect_writable
 from certree.interface.extras import import_extra
-from certree.interface.fitted_state import name_groups_column
+from certree.interface.fitted_state import name_drawn_groups_column, name_groups_column
 from certree.interface.formatting import (
     format_duration,
     format_file_size,
@@ -457,6 +457,7 @@ def fit(
     with _limit_resources(scheduler, memory_limit, Path(source)):
         summary, seconds = (_fit_folder if is_folder else _fit_table)(model, request, monotonic)
     name_groups_column(model, groups)
+    name_drawn_groups_column(model, one_per_group)
     models.save(
         model,
         model_path,

@@ -14,7 +14,11 @@ from certree.cli.app import print_note
 from certree.cli.table_input import expect_not_dropped, read_extra_column
 from certree.files.pipelines import split_pipeline
 from certree.files.predictions import ROWS_PER_BATCH
-from certree.interface.fitted_state import find_groups_column
+from certree.interface.fitted_state import (
+    find_drawn_groups_column,
+    find_groups_column,
+    find_time_column,
+)
 from certree.interface.formatting import format_quantity
 from certree.rows.folds import Indices
 from certree.rows.split import draw_row_per_group
@@ -38,8 +42,8 @@ Independent = Annotated[
     bool,
     typer.Option(
         "--independent",
-        help="Rows are independent draws: those of one period with --time; or each is of another "
-        "group, although the model was fitted with groups.",
+        help="Rows are independent draws: those of one period, if they have times; or each is of "
+        "another group, although the model was fitted with groups.",
     ),
 ]
 
@@ -75,7 +79,8 @@ def choose_groups(
     """Return the columns of groups that a command uses: those of its options, or that of the fit.
 
     If the model was fitted with groups and no option is used, its column of groups is used, and a
-    note is printed.
+    note is printed. If it was fitted to one row of each group, and the table has their column, a note
+    says that its rows may depend on each other.
 
     Parameters
     ----------
@@ -103,7 +108,7 @@ def choose_groups(
     ValueError
         If options exclude each other, the table lacks the column that one names, the model was
         fitted with groups of which the table has no column, or --independent is used for a model
-        that was fitted without groups.
+        that was fitted without groups and times.
     """
     used = {
         "--dependent": given.dependent is not None,
@@ -111,22 +116,33 @@ def choose_groups(
         "--independent": is_independent,
     }
     names = [name for name, is_used in used.items() if is_used]
+    option = "--one-per-group" if needs_draw else "--dependent"
     if len(names) > 1:
         raise ValueError(f"{names[0]} and {names[1]} exclude each other: give one")
-    column = find_groups_column(split_pipeline(model)[0])
-    if is_independent and column is None:
-        raise ValueError(
-            "--independent declares rows to be independent draws although they have times (--time) or "
-            "the model was fitted with groups, but neither is so here: leave it out, or give --time "
-            "COLUMN as well if the command has this option"
-        )
-    if is_independent or (column is None and not names):
+    estimator = split_pipeline(model)[0]
+    column, drawn = find_groups_column(estimator), find_drawn_groups_column(estimator)
+    if is_independent:
+        if (column, drawn, find_time_column(estimator)) == (None, None, None):
+            raise ValueError(
+                "--independent declares rows to be independent draws although they have times (--time) "
+                "or the model was fitted with groups or times, but none of this is so here: leave it "
+                "out, or give --time COLUMN as well if the command has this option"
+            )
+        return given
+    if column is None and drawn is None and not names:
         return given
     columns = _list_columns(model, source)
     if names:
         _check_chosen_column(given, column, source, target, columns)
         return given
-    option = "--one-per-group" if needs_draw else "--dependent"
+    if column is None:
+        if drawn in (columns or []):
+            print_note(
+                f"the model was fitted to one row of each group of {drawn!r}, a column of this table, "
+                "too: rows are taken as independent, although those of one group may depend on each "
+                f"other; give {option} {drawn}, or --independent if no group has two rows"
+            )
+        return given
     if columns is None or column not in columns or column == target:
         name = f" of {column!r}, which {get_display_name(source)} lacks" if column else ""
         if columns is None:

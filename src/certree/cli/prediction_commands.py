@@ -84,8 +84,14 @@ from certree.files.predictions import (
     read_model_batches,
     write_predictions,
 )
-from certree.interface.fitted_state import find_groups_column, find_time_column, get_snapshot
+from certree.interface.fitted_state import (
+    find_drawn_groups_column,
+    find_groups_column,
+    find_time_column,
+    get_snapshot,
+)
 from certree.interface.formatting import format_quantity
+from certree.rows.time_order import has_independent_period
 from certree.show.model_description import (
     count_fitted_rows,
     describe_columns,
@@ -224,7 +230,7 @@ def evaluate(
         Column of groups, of each of which one row is used; None: rows are independent, or the model's
         column of groups is used.
     independent : bool
-        Whether rows are independent, although the model was fitted with groups.
+        Whether rows are independent, although the model was fitted with groups or times.
     as_json : bool
         Whether to print a JSON document.
     quiet : bool
@@ -239,12 +245,7 @@ def evaluate(
     )
     draw = draw_rows(model, source, target, chosen.one_per_group)
     errors, binary = _evaluate_rows(model, source, target, threshold, pos_label, quiet, draw)
-    if (column := find_time_column(split_pipeline(model)[0])) is not None:
-        print_note(
-            f"the model was fitted to rows in time order{f' of {column!r}' if column else ''}: the "
-            "intervals take rows as independent, although those of one period may depend on each "
-            "other, and cover no later period"
-        )
+    _note_time_order(split_pipeline(model)[0], independent)
     scores, n = [*errors.scores(), *(binary.scores() if binary else [])], len(errors.losses)
     name = type(split_pipeline(model)[0]).__name__
     if as_json:
@@ -264,6 +265,25 @@ def evaluate(
     if errors.n_known_rows:
         known = format_quantity(errors.n_known_rows, "row")
         print_text(f"{known} also occur among the rows of the fit: the scores are too optimistic")
+
+
+def _note_time_order(model: Any, is_independent: bool) -> None:
+    """Print on standard error what intervals assume, if a model was fitted to rows in time order.
+
+    model: the fitted model; is_independent: whether --independent is used. Independence may also have
+    been stated in the fit.
+    """
+    if (column := find_time_column(model)) is None:
+        return
+    assumption = (
+        "take rows as independent, although those of one period may depend on each other, and "
+    )
+    if is_independent or has_independent_period(model):
+        assumption = ""
+    print_note(
+        f"the model was fitted to rows in time order{f' of {column!r}' if column else ''}: the "
+        f"intervals {assumption}cover no later period"
+    )
 
 
 def _note_positive(model: Any) -> None:
@@ -852,6 +872,8 @@ def info(model_file: ModelFile, as_json: AsJson = False) -> None:
     fitted = "" if n_rows is None else f", fitted to {format_quantity(n_rows, 'row')}"
     if (column := find_groups_column(model)) is not None:
         fitted += f", with groups{f' of {column!r}' if column else ''}"
+    if (column := find_drawn_groups_column(model)) is not None:
+        fitted += f", one of each group of {column!r}"
     if (column := find_time_column(model)) is not None:
         fitted += f", in time order{f' of {column!r}' if column else ''}"
     print_text(f"size: {describe_size(model)}{fitted}")
@@ -885,6 +907,7 @@ def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
         "size": describe_size(model),
         "rows": count_fitted_rows(model),
         "groups": find_groups_column(model),
+        "one_per_group": find_drawn_groups_column(model),
         "time": find_time_column(model),
         "certificate": None if certificate is None else describe_certificate(certificate),
         "sha256": digest,

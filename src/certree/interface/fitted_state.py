@@ -36,6 +36,8 @@ _READ_AFTER_FIT = frozenset({"n_jobs", "verbose"})
 GROUPS_ATTRIBUTE = "_groups_column"
 # The same of models that were fitted to rows in time order: the name of the column of times.
 TIME_ATTRIBUTE = "_time_column"
+# The same of models that were fitted to one row of each group, drawn at random.
+DRAWN_GROUPS_ATTRIBUTE = "_drawn_groups_column"
 
 
 # Categories of warnings of the running fit, with those of its members. None: no fit is running.
@@ -356,15 +358,24 @@ def find_time_column(model: Any) -> str | None:
     return _find_column(model, TIME_ATTRIBUTE, "period")
 
 
-def _find_column(model: Any, attribute: str, field: str) -> str | None:
+def find_drawn_groups_column(model: Any) -> str | None:
+    """Return the column of the groups of which a model was fitted to one row each; None if to all rows.
+
+    model: a fitted estimator. Its fit got no groups, as rows of different groups are independent.
+    """
+    return _find_column(model, DRAWN_GROUPS_ATTRIBUTE)
+
+
+def _find_column(model: Any, attribute: str, field: str = "") -> str | None:
     """Return the name of a column of a fit, which an attribute of the model holds.
 
     model: the fitted model; attribute: the attribute with the name; field: field of
-    `model.certificate_` that is true if the fit had such a column. If the attribute is missing or
-    None, return "" if there is a certificate and the field is true, else None.
+    `model.certificate_` that is true if the fit had such a column; "" if there is none. If the
+    attribute is missing or None, return "" if there is a certificate and the field is true, else
+    None.
     """
     column: str | None = getattr(model, "__dict__", {}).get(attribute)
-    if column is None and getattr(getattr(model, "certificate_", None), field, None):
+    if column is None and field and getattr(getattr(model, "certificate_", None), field, None):
         return ""
     return column
 
@@ -377,6 +388,15 @@ def name_groups_column(model: Any, column: str | None) -> None:
     """
     if column is not None and find_groups_column(model) is not None:
         setattr(model, GROUPS_ATTRIBUTE, column)
+
+
+def name_drawn_groups_column(model: Any, column: str | None) -> None:
+    """Store in a fitted model the column of the groups of which its fit had one row each.
+
+    model: a fitted estimator, which is changed; column: the name, or None to change nothing.
+    """
+    if column is not None:
+        setattr(model, DRAWN_GROUPS_ATTRIBUTE, column)
 
 
 def expect_rows(n: int, purpose: str) -> None:

@@ -18,7 +18,11 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _get_feature_names, _num_features
 
 from certree.interface.arrays import Float64, Int32, divide_by_largest, raise_for_zero_weights
-from certree.interface.fitted_state import GROUPS_ATTRIBUTE, TIME_ATTRIBUTE
+from certree.interface.fitted_state import (
+    DRAWN_GROUPS_ATTRIBUTE,
+    GROUPS_ATTRIBUTE,
+    TIME_ATTRIBUTE,
+)
 from certree.out_of_core.chunks import (
     Chunk,
     WeightScaling,
@@ -769,6 +773,7 @@ def _make_attributes(found: RowMetadata, model: Any) -> dict[str, Any]:
         "dates_": found.dates or None,
         FORMAT_ATTRIBUTE: found.table_format,
         GROUPS_ATTRIBUTE: "" if found.are_grouped else None,
+        DRAWN_GROUPS_ATTRIBUTE: None,
         "n_features_in_": found.n_features,
         "feature_names_in_": None if found.names is None else np.array(found.names, dtype=object),
     }

@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from certree.interface.arrays import check_column
 from certree.interface.fitted_state import (
+    DRAWN_GROUPS_ATTRIBUTE,
     GROUPS_ATTRIBUTE,
     TIME_ATTRIBUTE,
+    find_drawn_groups_column,
     find_groups_column,
     find_time_column,
 )
@@ -25,6 +27,12 @@ _NUMBERS, _TIMES = "biuf", "mM"
 _MOST_FEATURES = 2**24
 # Types of the categories of one feature in model files.
 _KINDS_OF_CATEGORIES: tuple[set[type], ...] = (set(), {str}, {float})
+# Entries of model files that name a column of the rows of the fit, and the attributes with them.
+_COLUMNS_OF_ROWS = {
+    "groups": GROUPS_ATTRIBUTE,
+    "time": TIME_ATTRIBUTE,
+    "one_per_group": DRAWN_GROUPS_ATTRIBUTE,
+}
 # Entry "unknown_categories" of a model that does not encode unknown categories as missing values.
 _HAVE_CODE = "code"
 
@@ -37,19 +45,21 @@ def store_features(model: Any) -> dict[str, Any]:
     calendar parts of features that hold dates) if there are any, "effective_sample_size" if the
     model has it, "n_outputs" for several targets, and "table_format" if it was fitted to CSV files
     in an unusual format; "groups" and "time" are the columns of groups and times of rows, if there
-    were any. "unknown_categories" is "code" if unknown categories have a code of their own; the
-    entry is missing if they are encoded as missing values.
+    were any, and "one_per_group" is the column of the groups of which the fit had one row each.
+    "unknown_categories" is "code" if unknown categories have a code of their own; the entry is
+    missing if they are encoded as missing values.
 
     model: fitted estimator with `n_features_in_` and `categories_`.
     """
     names = getattr(model, "feature_names_in_", None)
     n_outputs = getattr(model, "n_outputs_", 1)
     size, dates = getattr(model, "effective_sample_size_", None), getattr(model, "dates_", None)
-    found, groups, time = (
-        get_model_format(model),
-        find_groups_column(model),
-        find_time_column(model),
-    )
+    found = get_model_format(model)
+    columns = {
+        "groups": find_groups_column(model),
+        "time": find_time_column(model),
+        "one_per_group": find_drawn_groups_column(model),
+    }
     digested = [] if model.categories_ is None else [*model.categories_.digested]
     are_missing = model.categories_ is None or model.categories_.unknown_are_missing
     return {
@@ -60,8 +70,7 @@ def store_features(model: Any) -> dict[str, Any]:
         **({} if are_missing else {"unknown_categories": _HAVE_CODE}),
         **({"digested_categories": digested} if digested else {}),
         **({} if found is None else {"table_format": found.to_stored()}),
-        **({} if groups is None else {"groups": groups}),
-        **({} if time is None else {"time": time}),
+        **{name: column for name, column in columns.items() if column is not None},
         **({} if dates is None else {"dates": [[j, *one.to_stored()] for j, one in dates.items()]}),
         "feature_names": None if names is None else [str(name) for name in names],
     }
@@ -71,8 +80,9 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
     """Check the entries that `store_features` wrote, and return the fitted attributes by name.
 
     The attributes are `n_features_in_`, `categories_` and, if the file has them, `dates_`,
-    `feature_names_in_`, `effective_sample_size_`, `n_outputs_`, the format of CSV files and the columns
-    of groups and times. Raise a ValueError if an entry is damaged.
+    `feature_names_in_`, `effective_sample_size_`, `n_outputs_`, the format of CSV files, and the
+    columns of groups, of times, and of groups of which the fit had one row each. Raise a ValueError
+    if an entry is damaged.
 
     stored: entries of the model file.
     """
@@ -85,7 +95,7 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
         learned["dates_"] = _restore_dates(stored["dates"], p)
     if "n_outputs" in stored:
         learned["n_outputs_"] = stored.get_integer("n_outputs", 2, _MOST_FEATURES)
-    for name, attribute in (("groups", GROUPS_ATTRIBUTE), ("time", TIME_ATTRIBUTE)):
+    for name, attribute in _COLUMNS_OF_ROWS.items():
         if name in stored:
             learned[attribute] = stored[name]
             if not isinstance(stored[name], str):

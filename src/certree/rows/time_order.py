@@ -87,6 +87,15 @@ def may_depend(period: Period | None) -> bool:
     return period is not None and not period.is_independent
 
 
+def has_independent_period(model: Any) -> bool:
+    """Return whether the user stated in a fit that calibration rows of its period are independent.
+
+    model: a fitted estimator. False without a certificate, or if its rows had no times.
+    """
+    period = getattr(getattr(model, "certificate_", None), "period", None)
+    return period is not None and not may_depend(period)
+
+
 def has_dependent_rows(source: Any) -> bool:
     """Return whether calibration rows may depend on each other: they have groups, or a period.
 

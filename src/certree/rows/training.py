@@ -53,6 +53,7 @@ from certree.interface.arrays import (
     to_contiguous,
 )
 from certree.interface.fitted_state import (
+    DRAWN_GROUPS_ATTRIBUTE,
     GROUPS_ATTRIBUTE,
     TIME_ATTRIBUTE,
     available_if,
@@ -631,11 +632,11 @@ def set_learned_attributes(model: Any, learned: dict[str, Any]) -> None:
 
     model: the estimator, which is changed. learned: values by the name of their attribute, as
     `training_rows` returns them, such as `categories_`. If names or dates of features, the format of
-    CSV files, or the column of groups or times is None, the model does not have this attribute
-    afterwards.
+    CSV files, or the column of groups, times or drawn groups is None, the model does not have this
+    attribute afterwards.
     """
     model.__dict__.update(learned)
-    roles = GROUPS_ATTRIBUTE, TIME_ATTRIBUTE
+    roles = GROUPS_ATTRIBUTE, TIME_ATTRIBUTE, DRAWN_GROUPS_ATTRIBUTE
     for name in ("feature_names_in_", "dates_", FORMAT_ATTRIBUTE, *roles):
         if learned.get(name, model) is None:
             del model.__dict__[name]
@@ -770,6 +771,8 @@ class RowInputMixin:
             column = _find_column_name(how.get(role))
             if column is not None or not how.get("reuse_encoding", False):
                 learned[attribute] = column
+        if not how.get("reuse_encoding", False):
+            learned[DRAWN_GROUPS_ATTRIBUTE] = None
         set_learned_attributes(self, learned)
         return training
 

@@ -15,8 +15,14 @@ from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions
-from certree.interface.fitted_state import find_groups_column, find_time_column, get_snapshot
+from certree.interface.fitted_state import (
+    find_drawn_groups_column,
+    find_groups_column,
+    find_time_column,
+    get_snapshot,
+)
 from certree.interface.formatting import format_percent, format_quantity
+from certree.rows.time_order import has_independent_period
 from certree.show.calibration import compute_classifier_reliability, draw_reliability
 from certree.show.importance import name_importance, plot_importance
 from certree.show.interactions_picture import compute_interaction_sizes, create_interaction_panels
@@ -49,9 +55,13 @@ _NEEDS_INDEPENDENT_ROWS = (
     "The model was fitted with groups of rows that may depend on each other: intervals and guarantees "
     "of this page need rows of different groups. "
 )
+_ONE_ROW_OF_EACH_GROUP = (
+    "The model was fitted to one row of each group of {name!r}, drawn at random: intervals and "
+    "guarantees of this page need rows of different groups. "
+)
 _COVERS_NO_LATER_PERIOD = (
     "The model was fitted to rows in time order{name}: intervals and guarantees computed from the rows "
-    "of this page take them as independent, and cover no later period. "
+    "of this page {assumption}cover no later period. "
 )
 # Most classes of a confusion matrix; with more classes, the most frequent errors are listed.
 _MAX_CLASSES, _MAX_ERRORS = 30, 20
@@ -180,15 +190,21 @@ def describe_known_rows(evaluated: EvaluatedModel) -> str:
     """Return a text that says how many rows of the report also occur in the fit of the model.
 
     Rows are compared by the hashes of their features; if the model has no hashes of its training
-    rows, the text says so. If the model was fitted with groups, it begins with a sentence that
-    intervals need rows of different groups; if it was fitted to rows in time order, with a sentence
-    that intervals cover no later period. evaluated: the fitted model, the rows of the report and
-    their predictions.
+    rows, the text says so. If the model was fitted with groups, or to one row of each group, it begins
+    with a sentence that intervals need rows of different groups; if it was fitted to rows in time
+    order, with a sentence that intervals cover no later period. evaluated: the fitted model, the
+    rows of the report and their predictions.
     """
     n_known, groups = evaluated.n_known_rows, find_groups_column(evaluated.model)
     text = "" if groups is None else _NEEDS_INDEPENDENT_ROWS
+    if (column := find_drawn_groups_column(evaluated.model)) is not None:
+        text += _ONE_ROW_OF_EACH_GROUP.format(name=column)
     if (column := find_time_column(evaluated.model)) is not None:
-        text += _COVERS_NO_LATER_PERIOD.format(name=f" of {column!r}" if column else "")
+        is_declared = has_independent_period(evaluated.model)
+        text += _COVERS_NO_LATER_PERIOD.format(
+            name=f" of {column!r}" if column else "",
+            assumption="" if is_declared else "take them as independent, and ",
+        )
     if n_known is None:
         return text + (
             "The model has no hashes of its training rows. If the rows of this page are among them, "
