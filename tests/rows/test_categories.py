@@ -284,13 +284,27 @@ def test_columns_of_one_name_are_refused():
         Categories.learn(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
 
 
-@pytest.mark.parametrize("value", [["a list"], {"a": 1}])
-def test_values_without_a_hash_are_refused(value):
+@pytest.mark.parametrize("value", [["a list"], {"a": 1}, {"a"}, ("a", 1), (), frozenset("a")])
+def test_values_with_entries_are_refused(value):
     column = np.empty((2, 1), dtype=object)
-    column[:, 0] = ["x", value]
+    column[0, 0], column[1, 0] = "x", value
     kind = type(value).__name__
-    with pytest.raises(TypeError, match=f"feature 0 must hold numbers, .*{kind}: make a column"):
+    message = f"must hold numbers, .*object of type {kind}: make a column of each of its entries"
+    with pytest.raises(TypeError, match=f"feature 0 {message}"):
         Categories.learn(column, [0])
+    for X in (pd.DataFrame(column[1:], columns=["a"]), pd.DataFrame(column, columns=["a"])):
+        with pytest.raises(TypeError, match=f"feature 'a' {message}"):
+            Categories.learn(X)
+    known = Categories.learn(pd.DataFrame({"a": ["x", "y"]}))
+    with pytest.raises(TypeError, match=f"feature 'a' {message}"):
+        known.encode(pd.DataFrame(column, columns=["a"]))
+
+
+def test_tuples_are_no_numbers():
+    column = np.empty((2, 1), dtype=object)
+    column[0, 0], column[1, 0] = 1.0, (1, 2)
+    with pytest.raises(ValueError, match=r"feature 0 must hold numbers, got \(1, 2\)"):
+        certree.PrunedTreeClassifier().fit(column, [0, 1])
 
 
 @pytest.mark.parametrize("values", [["x", None, np.nan], ["x", pd.NA, 5], ["x", "new", 5]])
@@ -330,7 +344,6 @@ VALUES = {
     "bytes": [b"", b"0", None],
     "an enumeration": [Colour.RED, "red", "", None],
     "equal values of several texts": [*NOON, None],
-    "tuples": [(1,), (1.0,), (True,), None],
 }
 
 

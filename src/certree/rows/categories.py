@@ -803,18 +803,20 @@ def _read_objects(values: list[Any], label: str) -> Float64 | _IndexedNames:
 def _index_values(values: list[Any], label: str) -> _IndexedNames:
     try:
         number = {value: place for place, value in enumerate(dict.fromkeys(values))}
-    except TypeError as error:
-        kind = next(type(value).__name__ for value in values if not _has_hash(value))
+        several = next((value for value in number if isinstance(value, tuple | frozenset)), None)
+    except TypeError:
+        several = next(value for value in values if not _has_hash(value))
+    if several is not None:
         raise TypeError(
-            f"{label} must hold numbers, text, booleans or dates, got an object of type {kind}: make a "
-            "column of each of its entries, or convert it to text"
-        ) from error
+            f"{label} must hold numbers, text, booleans or dates, got an object of type "
+            f"{type(several).__name__}: make a column of each of its entries, or convert it to text"
+        )
     row = np.fromiter(map(number.__getitem__, values), np.intp, len(values))
     return _IndexedNames(list(number), row)
 
 
 def _has_hash(value: Any) -> bool:
-    """Return whether a value can be a category; dictionaries, lists and sets cannot."""
+    """Return whether a value can be a key of a dictionary; dictionaries, lists and sets cannot."""
     try:
         hash(value)
     except TypeError:

@@ -345,7 +345,8 @@ def find_first_non_number(values: NDArray[Any]) -> Any:
     """
     for value in values.tolist():
         try:
-            np.float64(value)
+            if np.ndim(np.float64(value)):  # a tuple of numbers converts to an array
+                return value
         except (TypeError, ValueError, OverflowError):
             return value
     return values
