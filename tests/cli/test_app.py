@@ -35,10 +35,13 @@ from certree import (
 )
 from certree.certificates import Guarantees
 from certree.cli.app import _COMMANDS, _loaded_commands, app, list_commands
+from certree.cli.demo_command import _print_scores
 from certree.cli.method_comparison import METHODS as COMPARED_METHODS
+from certree.cli.method_comparison import MethodScores
 from certree.cli.table_input import parse_positive
 from certree.explain import interaction_fractions, shapley_values
 from certree.files.tables import DATA_VARIABLE
+from certree.interface.formatting import format_file_size
 from certree.paper import rates
 from certree.paper.figure2 import FRACTIONS
 from certree.paper.protocol import GROWERS, PRUNING, run
@@ -1574,6 +1577,9 @@ def test_evaluate_scores_a_model_and_reports_rows_of_its_fit(tmp_path, iris):
     assert f", always {counts.index[0]} {100 * (1 - counts.iloc[0] / len(new)):.1f} %" in text
     text = succeeds("evaluate", model_file, table, "--target", "kind")
     assert "75 rows also occur among the rows of the fit" in text
+    known = write(pd.concat([old[:1], new]), tmp_path / "known.csv")
+    text = succeeds("evaluate", model_file, known, "--target", "kind")
+    assert "1 row also occurs among the rows of the fit" in text
 
 
 def test_info_prints_the_contents_of_a_model_file(tmp_path, iris, model_file):
@@ -1897,10 +1903,9 @@ def test_figures_of_rows_need_rows(model_file):
 )
 def test_models_are_exported_by_the_suffix_of_the_file(tmp_path, model_file, suffix):
     place = tmp_path / f"Exported{suffix}"
-    assert f"written to {place}" in succeeds(
-        "export", model_file, "-o", place, "--table", "flowers"
-    )
+    printed = succeeds("export", model_file, "-o", place, "--table", "flowers")
     content, model = place.read_bytes(), certree.load(model_file)
+    assert f"written to {place} ({format_file_size(len(content))})" in " ".join(printed.split())
     if suffix == ".onnx":
         assert content == model.to_onnx().SerializeToString()
     elif suffix == ".sql":
@@ -1966,13 +1971,21 @@ def test_the_demo_writes_a_comparison_a_certificate_and_a_report(tmp_path, monke
     for name in few:
         assert name in text
         assert name in content
-    assert "fit time" in text  # 80 columns cut off no heading
     assert "With probability at least 95 %" in text
     assert "With probability at least 95 %" in content
     assert "base" in text
     assert 'id="comparison"' in content
     assert 'id="certified-tree"' in content
     assert len(content) < 2e6
+
+
+def test_the_scores_of_the_demo_fit_in_80_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    _print_scores([MethodScores(name, 0.1, 0.2, 0.3, 12.5) for name in COMPARED_METHODS], 10)
+    text = capsys.readouterr().out
+    assert "fit time" in text
+    for name in COMPARED_METHODS:
+        assert f" {name} " in text
 
 
 # -- settings, weights, groups, slopes and thresholds -------------------------------------------------

@@ -407,6 +407,21 @@ def test_a_missing_column_of_groups_is_the_only_message(bank):
         )
 
 
+def test_a_target_that_is_dropped_is_named(bank, tmp_path):
+    message = (
+        "error: --target must name a column that is read, but --drop leaves out 'late': remove"
+    )
+    fit = ("fit", bank / "old.csv", "--target", "late", "-o", tmp_path / "m.certree")
+    for command in (fit, run(bank, "certify", "--independent")):
+        assert message in " ".join(fails(*command, "--drop", "late").split())
+
+
+def test_a_single_row_is_no_plural(tmp_path):
+    (tmp_path / "tiny.csv").write_text("x,y\n1,a\n")
+    printed = succeeds("fit", tmp_path / "tiny.csv", "--target", "y", "-o", tmp_path / "m.certree")
+    assert "1 row, 1 feature, and a single class" in printed
+
+
 def test_columns_of_groups_are_found_with_the_separator_of_the_fit(bank, tmp_path):
     for name in ("old.csv", "new.csv"):
         pd.read_csv(bank / name).to_csv(tmp_path / name, sep="~", index=False)

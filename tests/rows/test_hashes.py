@@ -159,6 +159,8 @@ def test_repeats_that_are_genuine_are_counted():
     assert certificate.matches == Matches(12, 0.0)
     told = "12 rows match rows of the fit, where about 0 are expected of new rows"
     assert told in certificate.assumptions
+    one = Matches(1, 2.0).statement
+    assert one == "1 row matches rows of the fit, where about 2 are expected of new rows"
     # All of them count: to leave them out would bias the bound.
     assert certificate.n == 200
     assert certificate.risk == np.mean(model.predict(X_new) != y_new)

@@ -308,7 +308,7 @@ REFUSED = [
     ),
     ("half.csv", csv_of(["a"]).encode("utf-16")[:-1], "was taken for text in UTF-16, but"),
     ("ragged.csv", "x,z,y\n1,2,0\n3\n", "ragged.csv has 3 columns, but line 3 has 1: '3'"),
-    ("nothing.csv", "", "nothing.csv could not be read: Empty CSV file"),
+    ("nothing.csv", "", "nothing.csv could not be read: it is empty: pass a file"),
     (
         "bytes.parquet",
         table_of([b"a", b"b"]),

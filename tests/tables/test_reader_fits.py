@@ -121,7 +121,7 @@ REFUSED = [
     ("exact.csv", csv_of([2**53 + 1]), "'x' must hold numbers that float64 represents exactly"),
     ("zeros.csv", csv_of(["a\0"]), "must be text, but it contains zero bytes"),
     ("ragged.csv", csv_of([1]) + "1,2\n", "has 3 columns, but line 62 has 2: '1,2'"),
-    ("empty.csv", "", "could not be read: Empty CSV file"),
+    ("empty.csv", "", "could not be read: it is empty: pass a file"),
     ("no target.csv", csv_of([1]).replace("y\n", "w\n", 1), "no column 'y'"),
     (
         "missing.csv",

@@ -88,15 +88,13 @@ class Matches:
         An example is "3 rows match rows of the fit, where about 2 are expected of new rows". If
         `expected` is None it says that this is not known.
         """
+        found = "1 row matches" if self.found == 1 else f"{self.found:,} rows match"
         if self.expected is None:
             return (
-                f"{self.found:,} rows match rows of the fit; whether new rows would was not checked, "
+                f"{found} rows of the fit; whether new rows would was not checked, "
                 "as the model does not know how often rows of its fit repeat"
             )
-        return (
-            f"{self.found:,} rows match rows of the fit, where about {self.expected:,.3g} are expected "
-            "of new rows"
-        )
+        return f"{found} rows of the fit, where about {self.expected:,.3g} are expected of new rows"
 
 
 @dataclass(frozen=True, slots=True)

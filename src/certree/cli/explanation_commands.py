@@ -58,7 +58,7 @@ from certree.files.output_paths import expect_writable
 from certree.files.pipelines import name_model_features, transform_rows
 from certree.files.predictions import predict_columns
 from certree.interface.atomic_write import write_atomically
-from certree.interface.formatting import format_quantity
+from certree.interface.formatting import format_file_size, format_quantity
 from certree.rows.columns import take_rows
 from certree.tables.table_source import TableSource
 
@@ -817,4 +817,4 @@ def export(
     if suffix == ".sql":
         for line in takewhile(lambda one: one.startswith(COMMENT), content.decode().split("\n")):
             print_note(line.removeprefix(COMMENT))
-    print_text(f"written to {output} ({len(content) / 1e6:.2g} MB)")
+    print_text(f"written to {output} ({format_file_size(len(content))})")

@@ -448,7 +448,8 @@ def fit(
     if is_folder and "grower" in parameters and grower in (None, GrowerName.cart):
         model.set_params(grower__max_bins=_MAX_BINS)
     apply_settings(model, parse_settings(settings or []), used_options)
-    _expect_role_columns(source, {"--weights": weights, "--time": time}, groups, one_per_group)
+    columns = {"--target": target, "--weights": weights, "--time": time}
+    _expect_role_columns(source, columns, groups, one_per_group)
     request = _FitRequest(
         *(source, target, weights, groups, regression, classification, test_size, seed, quiet),
         *(dry_run, one_per_group, time, gap, independent),
@@ -789,7 +790,8 @@ def _summarize_fit(model: Any, table: Table) -> str:
     """
     features = format_quantity(table.X.shape[1], "feature")
     classes = _describe_classes(model, np.asarray(table.y))
-    return f"{len(table.X):,} rows, {features}{classes}; {describe_size(model)}"
+    rows = format_quantity(len(table.X), "row")
+    return f"{rows}, {features}{classes}; {describe_size(model)}"
 
 
 def _describe_calendar_parts(model: Any) -> list[str]:

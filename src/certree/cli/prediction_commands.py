@@ -264,7 +264,8 @@ def evaluate(
         print_text(line)
     if errors.n_known_rows:
         known = format_quantity(errors.n_known_rows, "row")
-        print_text(f"{known} also occur among the rows of the fit: the scores are too optimistic")
+        verb = "occurs" if errors.n_known_rows == 1 else "occur"
+        print_text(f"{known} also {verb} among the rows of the fit: the scores are too optimistic")
 
 
 def _note_time_order(model: Any, is_independent: bool) -> None:

@@ -351,7 +351,7 @@ def read_labelled_rows(
         If a column is missing or has another type than in the fit, a target is no class of the
         model, or there are no rows.
     """
-    expect_not_dropped(source, {groups_option: groups, "--time": time})
+    expect_not_dropped(source, {"--target": target, groups_option: groups, "--time": time})
     extra_columns = [groups, None if draw is None else draw.column, time]
     others = [*dict.fromkeys(name for name in (target, *extra_columns) if name is not None)]
     table = _read_for_model(model, source, target, others)

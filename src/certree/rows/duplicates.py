@@ -17,7 +17,7 @@ from certree.interface.arrays import Float64, UInt64
 from certree.interface.fitted_state import is_first_in_fit
 from certree.rows.columns import TableColumns, as_data_frame, get_raw_column, is_missing
 from certree.rows.dates import read_days
-from certree.rows.folds import Indices
+from certree.rows.folds import Indices, number_groups
 from certree.rows.hashes import (
     RowHashes,
     count_equal_rows,
@@ -396,7 +396,7 @@ def _number_units(groups: NDArray[Any] | None, rows: Indices) -> Indices:
     """
     if groups is None:
         return np.arange(len(rows))
-    return np.unique(groups[rows], return_inverse=True)[1]
+    return number_groups(groups[rows])[1]
 
 
 def count_repeated_units(

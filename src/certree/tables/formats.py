@@ -310,7 +310,7 @@ class CsvFile(TableFile):
     def _names(self) -> Iterable[str]:
         names = self.dialect.names
         if not names:
-            raise pa.ArrowInvalid("Empty CSV file")
+            raise pa.ArrowInvalid("it is empty: pass a file with a header and rows")
         expect_distinct(names)
         return names
 

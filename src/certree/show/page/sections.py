@@ -213,8 +213,8 @@ def describe_known_rows(evaluated: EvaluatedModel) -> str:
     if n_known == 0:
         return text + "None of these rows occurs in the fit."
     return text + (
-        f"{n_known:,} of these rows also occur in the fit. Unless they are equal only by chance, the "
-        "scores are too optimistic."
+        f"{n_known:,} of these rows also {'occurs' if n_known == 1 else 'occur'} in the fit. If this "
+        "is not by chance, the scores are too optimistic."
     )
 
 
