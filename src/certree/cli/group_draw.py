@@ -136,12 +136,7 @@ def choose_groups(
         _check_chosen_column(given, column, source, target, columns)
         return given
     if column is None:
-        if drawn in (columns or []):
-            print_note(
-                f"the model was fitted to one row of each group of {drawn!r}, a column of this table, "
-                "too: rows are taken as independent, although those of one group may depend on each "
-                f"other; give {option} {drawn}, or --independent if no group has two rows"
-            )
+        _note_drawn_groups(drawn, columns, option)
         return given
     if columns is None or column not in columns or column == target:
         name = f" of {column!r}, which {get_display_name(source)} lacks" if column else ""
@@ -178,6 +173,21 @@ def _check_chosen_column(
         print_note(
             f"{option} {chosen}: the model was fitted with other groups, those of {fitted!r}; "
             f"the result holds if rows of different groups of {chosen!r} are independent"
+        )
+
+
+def _note_drawn_groups(drawn: str | None, columns: list[str] | None, option: str) -> None:
+    """Print that rows of one group may depend on each other, if a table has the groups of the fit.
+
+    drawn: column of the groups of which the model was fitted to one row each; None: it was fitted to
+    all rows; columns: names of the columns of the table; None: they are not known; option: the option
+    that takes the column.
+    """
+    if drawn in (columns or []):
+        print_note(
+            f"the model was fitted to one row of each group of {drawn!r}, a column of this table, "
+            "too: rows are taken as independent, although those of one group may depend on each "
+            f"other; give {option} {drawn}, or --independent if no group has two rows"
         )
 
 
