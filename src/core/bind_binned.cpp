@@ -77,7 +77,7 @@ auto grow_gradients(const AnyCodes& codes, const Kept& kept, const Ints& feature
                     const Ints& growing, const Ints& others, const Doubles& gradient,
                     const Doubles& hessian, double l2, double min_hessian, const Limits& limits,
                     const MonotonicSigns& monotonic, const Groups& groups, int n_threads) {
-  const BinnedTable table = binned(codes, kept);
+  BinnedTable table = binned(codes, kept);
   const std::size_t p = width_of(codes), n = static_cast<std::size_t>(table.n_rows());
   const BinnedGrowth growth = growth_of(limits, monotonic, groups, p, n_threads);
   const Derivatives response{sized("gradient", gradient, n), sized("hessian", hessian, n), l2,
@@ -91,6 +91,8 @@ auto grow_gradients(const AnyCodes& codes, const Kept& kept, const Ints& feature
     fill(leaf, kLeaf);
     const SentRows rows{view(growing), view(others)};
     GrowthMemory memory;
+    const PlacesByRow by_row = list_places(table);
+    table.stored.by_row = &by_row;
     const LargestDerivatives largest = largest_derivatives(response, rows.growing);
     tree = certree::grow_gradients(table, rows, largest, view(features), growth, response, memory,
                                    leaf);

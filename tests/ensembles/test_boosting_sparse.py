@@ -153,6 +153,26 @@ def test_many_values_large_cells_and_threads_change_no_bit():
         np.testing.assert_array_equal(one.trees_.threshold, models[0].trees_.threshold)
 
 
+@pytest.mark.parametrize("how", [{"max_features": 0.3}, {"max_thresholds": 3, "subsample": 1.0}])
+def test_threads_share_the_features_of_a_one_hot_table(monkeypatch, how):
+    monkeypatch.setattr(sparse_rows, "_MAX_STORED", 0.0)  # the dense table stays dense
+    rng = np.random.default_rng(0)
+    # Threads share features from 2^17 stored values on.
+    categories = rng.integers(0, 10, (7000, 20)) + 10 * np.arange(20)
+    D = np.zeros((7000, 201))
+    D[np.arange(7000)[:, None], categories] = 1.0
+    D[:, 200] = np.where(rng.random(7000) < 0.3, rng.normal(size=7000), 0.0)
+    D[rng.random(7000) < 0.02, 7] = np.nan
+    X, y = sparse.csr_array(D), target(sparse.csr_array(D[:, ::20]), BoostedTreesRegressor())
+    dense, *fitted = (
+        BoostedTreesRegressor(max_iter=4, n_jobs=n_jobs, random_state=0, **how).fit(rows, y)
+        for rows, n_jobs in ((D, 1), (X, 1), (X, 2), (X, 5))
+    )
+    for one in fitted:
+        expect_same_models(one.set_params(n_jobs=1), dense)
+        np.testing.assert_array_equal(one.predict(X), dense.predict(D))
+
+
 def test_bin_edges_come_from_the_same_rows(monkeypatch):
     monkeypatch.setattr(bins_module, "EDGE_ROWS", 500)
     X = table(2000, 6, 0.6)

@@ -36,7 +36,8 @@ class Run {
         leaf_memory_(make_buffer<std::int32_t>(n_all_)),
         growing_memory_(make_buffer<std::int32_t>(n_)),
         sent_memory_(make_buffer<std::int32_t>(n_binned_)),
-        leaf_(leaf_memory_.get(), n_all_) {
+        leaf_(leaf_memory_.get(), n_all_),
+        by_row_(list_places(rows.table)) {
     fill(leaf_, kLeaf);
     if (thread_work.call && !thread_work.call->scratch_folder().empty()) memory_in_files_.emplace();
     if (!ranks_) return;
@@ -331,6 +332,7 @@ class Run {
   BinnedTree grow(const RoundDraws& draws, const Derivatives& response,
                   const LargestDerivatives& largest) {
     BinnedTable table = rows_.table;
+    table.stored.by_row = &by_row_;
     if (draws.n_edges > 0) {
       const std::size_t n_features = rows_.table.n_bins.size();
       const auto p = static_cast<std::int64_t>(n_features);
@@ -464,6 +466,7 @@ class Run {
   Queries training_, judging_;  // where rows are ranked
   Buffer<std::int32_t> leaf_memory_, growing_memory_, sent_memory_;
   std::span<std::int32_t> leaf_;            // (n_all,)
+  PlacesByRow by_row_;                      // of a sparse table
   std::span<std::int32_t> growing_, sent_;  // of the rows that are sent, others come first
   std::size_t n_others_ = 0;
   Buffer<std::uint8_t> coarse_;

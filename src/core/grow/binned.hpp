@@ -29,6 +29,17 @@ struct CodesBothWays {
   Table<const std::uint8_t> of_features, of_rows;
 };
 
+// The stored values of a sparse table row by row, each as the place of its bin; see
+// BinnedTable::first_place.
+struct PlacesByRow {
+  std::vector<std::int64_t> start;   // (n_rows + 1,) where the values of a row start
+  std::vector<std::uint32_t> place;  // ascending within a row
+
+  std::span<const std::uint32_t> of(std::size_t row) const {
+    return {place.data() + start[row], static_cast<std::size_t>(start[row + 1] - start[row])};
+  }
+};
+
 // The bins of a sparse table. Only values that are in another bin than 0 are stored.
 struct StoredCodes {
   std::span<const std::int64_t> start;  // (p + 1,) where the stored values of a feature start
@@ -38,6 +49,7 @@ struct StoredCodes {
   std::int64_t n_rows = 0;
   // The coarser bin that each stored bin has been merged into; or empty if none has.
   std::span<const std::uint8_t> into{};
+  const PlacesByRow* by_row = nullptr;  // needed to grow a tree on gradients
 };
 
 struct BinnedTable : KeptBins {
@@ -46,6 +58,11 @@ struct BinnedTable : KeptBins {
 
   bool is_sparse() const { return !stored.start.empty(); }
   std::int64_t n_rows() const { return is_sparse() ? stored.n_rows : codes.of_features.width; }
+  // Returns the place of the first bin of a feature, in a numbering of the stored bins of all
+  // features. The place of missing values is the last one of a feature.
+  std::size_t first_place(std::integral auto j) const {
+    return start(j) + static_cast<std::size_t>(j);
+  }
   // Returns the coarser bin that a stored bin has been merged into.
   std::uint8_t code_now(std::int32_t feature, std::uint8_t code) const {
     return stored.into.empty() || code == kMissingBin ? code : stored.into[start(feature) + code];

@@ -104,6 +104,34 @@ LargestDerivatives largest_derivatives(const Derivatives& response,
   return Gradients::largest(response, growing);
 }
 
+PlacesByRow list_places(const BinnedTable& table) {
+  PlacesByRow all;
+  if (!table.is_sparse()) return all;
+  const StoredCodes& stored = table.stored;
+  const std::size_t p = table.n_bins.size();
+  if (table.first_place(p) > std::numeric_limits<std::uint32_t>::max()) throw OutOfMemory();
+  // The values of a row are counted two entries behind it, and then taken one behind it.
+  all.start.assign(static_cast<std::size_t>(stored.n_rows) + 2, 0);
+  for (const auto part : chunks(stored.row))
+    for (const std::int32_t row : part) ++all.start[static_cast<std::size_t>(row) + 2];
+  std::partial_sum(all.start.begin(), all.start.end(), all.start.begin());
+  all.place.resize(stored.row.size());
+  for (std::size_t j = 0; j < p; ++j) {
+    const std::size_t first = table.first_place(j), missing = table.first_place(j + 1) - 1;
+    const auto begin = static_cast<std::size_t>(stored.start[j]);
+    const auto end = static_cast<std::size_t>(stored.start[j + 1]);
+    count_steps(end - begin);
+    for (std::size_t k = begin; k < end; ++k) {
+      const std::uint8_t code = stored.code[k];
+      const std::int64_t at = all.start[static_cast<std::size_t>(stored.row[k]) + 1]++;
+      all.place[static_cast<std::size_t>(at)] =
+          static_cast<std::uint32_t>(code == kMissingBin ? missing : first + code);
+    }
+  }
+  all.start.pop_back();
+  return all;
+}
+
 BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
                           const LargestDerivatives& largest, std::span<const std::int32_t> features,
                           const BinnedGrowth& growth, const Derivatives& response,

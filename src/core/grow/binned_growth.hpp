@@ -84,6 +84,10 @@ class GrowthMemory {
   std::unique_ptr<Arrays> arrays_;
 };
 
+// Returns the stored values of a sparse table row by row; nothing for a dense table. Trees on the
+// same table share them, as listing them takes longer than growing a small tree.
+PlacesByRow list_places(const BinnedTable& table);
+
 // largest: of the growing rows of all ranks. features: those that the tree may compare, ascending;
 // leaf: (n,) of the rows that are given; others stay as they are. Throws std::invalid_argument if
 // `largest` is not finite.

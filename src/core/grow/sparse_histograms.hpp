@@ -8,6 +8,7 @@
 
 #include <bit>
 
+#include "grow/histograms.hpp"
 #include "grow/send.hpp"
 #include "grow/sibling_search.hpp"
 
@@ -94,6 +95,7 @@ template <class Target>
 struct SparseMemory {
   SlotPool<Target::kLanes> pool;
   std::vector<SlotsOfRows> parts;
+  std::vector<std::uint32_t> slot_of_place;
   std::vector<std::uint8_t> grows;      // whether a row does
   std::vector<std::uint8_t> scattered;  // codes by row, all 0 in between
 };
@@ -104,12 +106,12 @@ class ScatteredCodes {
   ScatteredCodes(const BinnedTable& table, std::int32_t feature, std::uint8_t* scattered)
       : zero_(table.stored.zero[static_cast<std::size_t>(feature)]), scattered_(scattered) {
     const auto j = static_cast<std::size_t>(feature);
-    const auto [start, row, code, zero, n_rows, into] = table.stored;
-    const auto begin = static_cast<std::size_t>(start[j]);
-    const auto n = static_cast<std::size_t>(start[j + 1]) - begin;
-    rows_ = row.subspan(begin, n);
+    const StoredCodes& stored = table.stored;
+    const auto begin = static_cast<std::size_t>(stored.start[j]);
+    const auto n = static_cast<std::size_t>(stored.start[j + 1]) - begin;
+    rows_ = stored.row.subspan(begin, n);
     for (std::size_t i = 0; i < n; ++i)
-      scattered_[rows_[i]] = table.code_now(feature, code[begin + i]) ^ zero_;
+      scattered_[rows_[i]] = table.code_now(feature, stored.code[begin + i]) ^ zero_;
   }
   ~ScatteredCodes() {
     for (const std::int32_t row : rows_) scattered_[row] = 0;
@@ -156,6 +158,7 @@ class SparseHistograms : public SiblingSearch<Target, SparseHistograms<Target>> 
       for (const std::int32_t row : part) grows[static_cast<std::size_t>(row)] = 1;
     if (std::ssize(memory_.scattered) < table.n_rows())
       memory_.scattered.resize(static_cast<std::size_t>(table.n_rows()));
+    number_slots(features);
     parallel_for(std::ssize(memory_.parts), growth.n_threads, [&](std::int64_t i) {
       SlotsOfRows& part = memory_.parts[static_cast<std::size_t>(i)];
       list_slots(part_of(features, i, 0), part);
@@ -182,6 +185,8 @@ class SparseHistograms : public SiblingSearch<Target, SparseHistograms<Target>> 
   // Starting threads takes as long as so many steps.
   static constexpr std::int64_t kWorthThreads = 1 << 17, kStepsOfFeature = 16;
 
+  static constexpr std::uint32_t kNoSlot = std::numeric_limits<std::uint32_t>::max();
+
   struct Work {
     typename SplitSearch<Target>::Memory split_search;
     std::array<std::int64_t, 257 * Target::kLanes> lanes;
@@ -193,18 +198,21 @@ class SparseHistograms : public SiblingSearch<Target, SparseHistograms<Target>> 
     return static_cast<std::size_t>(table_.n_bins[static_cast<std::size_t>(j)]);
   }
   std::size_t start(std::int32_t j) const { return slot_start_[static_cast<std::size_t>(j)]; }
+  // How many values of a feature are stored.
+  std::size_t n_values(std::int32_t j) const {
+    const auto at = static_cast<std::size_t>(j);
+    return static_cast<std::size_t>(table_.stored.start[at + 1] - table_.stored.start[at]);
+  }
 
   // -- before the tree
 
   // Deals the features to parts of about as many values and slots, which share no word of marks.
   void lay_out(std::span<const std::int32_t> features) {
-    const auto n_stored = [&](std::int32_t j) {
-      const auto at = static_cast<std::size_t>(j);
-      return table_.stored.start[at + 1] - table_.stored.start[at];
+    const auto size = [&](std::int32_t j) {
+      return static_cast<std::int64_t>(n_values(j) + n_bins(j) + 1);
     };
     std::int64_t total = 0, dealt = 0;
-    for (const std::int32_t j : features)
-      total += n_stored(j) + table_.n_bins[static_cast<std::size_t>(j)] + 1;
+    for (const std::int32_t j : features) total += size(j);
     const std::int64_t n_parts = total >= kWorthThreads ? std::max(growth_.n_threads, 1) : 1;
     memory_.parts.resize(static_cast<std::size_t>(n_parts));
     slot_start_.resize(table_.n_bins.size());
@@ -221,7 +229,7 @@ class SparseHistograms : public SiblingSearch<Target, SparseHistograms<Target>> 
       slot_start_[static_cast<std::size_t>(j)] = static_cast<std::uint32_t>(n_slots_);
       n_slots_ += n_bins(j) + 1;
       if (n_slots_ > std::numeric_limits<std::uint32_t>::max()) throw OutOfMemory();
-      dealt += n_stored(j) + table_.n_bins[static_cast<std::size_t>(j)] + 1;
+      dealt += size(j);
     }
     const std::int32_t end = features.empty() ? 0 : features.back() + 1;
     for (; part < n_parts; ++part) {
@@ -230,33 +238,48 @@ class SparseHistograms : public SiblingSearch<Target, SparseHistograms<Target>> 
     }
   }
 
-  // Calls with the row and the slot of all values of growing rows that do not lie where 0 does.
-  template <class Take>
-  void pass_slots(std::span<const std::int32_t> features, const Take& take) const {
-    const StoredCodes& stored = table_.stored;
+  // Writes the slot of each place; kNoSlot where nothing is added up: by other features, and where
+  // the bin has become that of 0.
+  void number_slots(std::span<const std::int32_t> features) const {
+    memory_.slot_of_place.assign(table_.first_place(table_.n_bins.size()), kNoSlot);
     for (const std::int32_t j : features) {
-      const auto at = static_cast<std::size_t>(j);
-      const auto begin = static_cast<std::size_t>(stored.start[at]);
-      const auto end = static_cast<std::size_t>(stored.start[at + 1]);
-      count_steps(end - begin);
-      for (std::size_t k = begin; k < end; ++k) {
-        const auto row = static_cast<std::size_t>(stored.row[k]);
-        const std::uint8_t code = table_.code_now(j, stored.code[k]);
-        if (!memory_.grows[row] || code == stored.zero[at]) continue;
-        take(row, start(j) + (code == kMissingBin ? n_bins(j) : code));
+      const std::size_t first = table_.first_place(j);
+      const std::size_t missing = table_.first_place(std::int64_t{j} + 1) - 1;
+      const std::uint8_t zero = table_.stored.zero[static_cast<std::size_t>(j)];
+      std::uint32_t* const slot = memory_.slot_of_place.data();
+      for (std::size_t bin = 0; first + bin < missing; ++bin) {
+        const std::uint8_t code = table_.code_now(j, static_cast<std::uint8_t>(bin));
+        if (code != zero) slot[first + bin] = static_cast<std::uint32_t>(start(j) + code);
       }
+      slot[missing] = static_cast<std::uint32_t>(start(j) + n_bins(j));
     }
   }
+  // Lists the slots of growing rows by the features of a part.
   void list_slots(std::span<const std::int32_t> features, SlotsOfRows& part) const {
-    auto& begin = part.begin;
-    // Those of a row are counted two places behind it, and then taken one behind it.
-    begin.assign(static_cast<std::size_t>(table_.n_rows()) + 2, 0);
-    pass_slots(features, [&](std::size_t row, std::size_t) { ++begin[row + 2]; });
-    std::partial_sum(begin.begin(), begin.end(), begin.begin());
-    part.slot.resize(static_cast<std::size_t>(begin.back()));
-    pass_slots(features, [&](std::size_t row, std::size_t slot) {
-      part.slot[static_cast<std::size_t>(begin[row + 1]++)] = static_cast<std::uint32_t>(slot);
-    });
+    const auto n_rows = static_cast<std::size_t>(table_.n_rows());
+    std::size_t most = 1;  // a slot that is none is written, too, and then overwritten
+    for (const std::int32_t j : features) most += n_values(j);
+    part.begin.resize(n_rows + 1);
+    if (part.slot.size() < most) part.slot.resize(most);
+    const std::size_t first = features.empty() ? 0 : table_.first_place(features.front());
+    const std::size_t last =
+        features.empty() ? 0 : table_.first_place(std::int64_t{features.back()} + 1);
+    const std::uint32_t* const slot = memory_.slot_of_place.data();
+    std::uint32_t* to = part.slot.data();
+    StepCounter counter;
+    for (std::size_t row = 0; row < n_rows; ++row) {
+      part.begin[row] = to - part.slot.data();
+      if (!memory_.grows[row]) continue;
+      const std::span<const std::uint32_t> places = table_.stored.by_row->of(row);
+      counter.add(std::ssize(places) + 1);
+      auto at = std::ranges::lower_bound(places, first);
+      for (; at != places.end() && *at < last; ++at) {
+        *to = slot[*at];
+        to += *to != kNoSlot ? 1 : 0;
+      }
+    }
+    counter.flush();
+    part.begin[n_rows] = to - part.slot.data();
   }
 
   // -- two nodes
@@ -310,7 +333,11 @@ class SparseHistograms : public SiblingSearch<Target, SparseHistograms<Target>> 
   void compute_histogram(std::size_t which, const SlotsOfRows& part) const {
     Slots& to = slots(which);
     StepCounter counter;
-    for (const std::int32_t row : this->rows_of(which)) {
+    const std::span<const std::int32_t> rows = this->rows_of(which);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::int32_t row = rows[i], ahead = row_ahead(rows, i);
+      prefetch(items_ + ahead, 1);
+      prefetch(part.of(ahead).data(), 32);
       const auto lanes = Target::lanes_of(items_[static_cast<std::size_t>(row)]);
       const std::span<const std::uint32_t> of_row = part.of(row);
       counter.add(std::ssize(of_row) + 1);

@@ -176,9 +176,9 @@ class TreeGrowth {
   void divide(const Node& node, const SplitInfo& split_info, Split& split, Node& left,
               Node& right) {
     GoesLeft goes_left = route_bins(split_info, split);
+    const auto& codes = sums_.codes(node, split_info.feature);
     const std::int64_t n_left =
-        send(part_of(rows_.growing, node.begin, node.end), sums_.codes(node, split_info.feature),
-             goes_left, rows_.growing_room);
+        send(part_of(rows_.growing, node.begin, node.end), codes, goes_left, rows_.growing_room);
     std::int64_t n_left_of_all = n_left;
     if constexpr (Sums::kKeeps) n_left_of_all = split_info.sums.back();
     split.feature = split_info.feature;
@@ -202,8 +202,7 @@ class TreeGrowth {
     keep_groups(node, split_info.feature);
     totals_.add_parts(node.index, split_info.sums, Sums::kSparse);
     if constexpr (Sums::kKeeps) {
-      send_others(ranges_[static_cast<std::size_t>(node.index)], middle,
-                  sums_.codes(node, split_info.feature), goes_left);
+      send_others(ranges_[static_cast<std::size_t>(node.index)], middle, codes, goes_left);
       sums_.open(split_info, {.nodes = {left, right},
                               .bounds = {bounds_of(index), bounds_of(index + 1)},
                               .may_be_split = {may_be_split(left), may_be_split(right)},
