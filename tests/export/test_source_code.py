@@ -230,6 +230,8 @@ def test_comments_state_types_units_and_codes(language):
     X["code"] = pd.Categorical([7.5, 9.0] * 20)
     X["many"] = pd.Categorical([f"m{i:02d}" for i in range(40)])
     X["wait"] = pd.to_timedelta(np.arange(40), unit="h")
+    X["seen"] = X["day"].dt.tz_localize("Europe/Zurich")
+    X["few"] = pd.Categorical([f"f{i % 20:02d}" for i in range(40)])
     model = certree.PACBayesTreeClassifier(random_state=0).fit(X, np.arange(40) > 20)
     features = model.to_dict()["features"]
     towns = features[2]["categories"]
@@ -242,11 +244,14 @@ def test_comments_state_types_units_and_codes(language):
         f"x[2] town: category, {', '.join(towns)}",
         f"x[3] code: category that is a number, {', '.join(map(repr, features[3]['categories']))}",
         "x[5] wait: time span, days",
+        "x[6] seen: date, days since 1970-01-01T00:00:00Z, time zone Europe/Zurich",
         "out[1] probability of True",
     ):
         assert f"\n *     {line}\n" in code
     (many,) = re.findall(r"x\[4\] many: .*", code)
     assert many.endswith(", ...")
+    (few,) = re.findall(r"x\[7\] few: .*", code)
+    assert "..." not in few
     assert many.count("m") == 20 + 1
 
 

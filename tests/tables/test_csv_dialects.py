@@ -22,8 +22,8 @@ from certree import BoostedTreesClassifier, TableSource, certify, predict_files,
 from certree.cli import app
 from certree.out_of_core.sources import FileRows
 from certree.tables import csv_text, formats
-from certree.tables.column_evidence import find_text_format
-from certree.tables.column_types import extract_feature
+from certree.tables.column_evidence import ColumnEvidence, find_text_format
+from certree.tables.column_types import extract_feature, list_text_types
 from certree.tables.csv_dialects import find_dialect
 from certree.tables.reader import no_types, read_batches
 from certree.tables.text_formats import TextFormat, convert_texts
@@ -575,6 +575,46 @@ def test_an_unnamed_column_of_row_numbers_is_left_out(name, start, tmp_path):
         ): f"{shown}: number, may identify the rows: if so, leave it out by drop= (--drop)",
     }
     assert describe(table, shown) == expected[is_left_out, start < 2]
+
+
+def collect(*blocks):
+    """Return the evidence of a column of a file with several blocks of texts."""
+    evidence = ColumnEvidence(list_text_types())
+    for number, texts in enumerate(blocks):
+        evidence.add(pa.array(texts), len(texts), number, has_comma=True)
+    return evidence
+
+
+def test_row_numbers_go_on_in_later_blocks():
+    assert collect(["0", "1"], ["2", "3"]).is_index
+    assert not collect(["0", "1"], ["5", "6"]).is_index
+    assert collect(["10", "11"], ["12"]).length == 2
+    assert collect(["10", "11"], ["7"]).length is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_index"),
+    [(["2", "3"], True), (["0", "1"], True), (["5", "6"], False), (["3", "4"], False)],
+)
+def test_row_numbers_go_on_or_begin_again_in_later_files(texts, is_index):
+    assert (collect(["0", "1"]) + collect(texts)).is_index == is_index
+
+
+@pytest.mark.parametrize(
+    ("texts", "line"),
+    [
+        ([*map(str, range(10, 209)), "07"], "number, may identify the rows"),
+        ([*map(str, range(10, 60)), "07"], "category, leading zeros kept"),
+        ([*["12345"] * 150, "00001"], "category, leading zeros kept"),
+        (["0", "1", "2", "3", "4"], "number, numbers the rows"),
+        (["0", "1", "2", "3"], "number"),
+    ],
+)
+def test_a_few_leading_zeros_are_kept_if_all_integers_are_of_one_length(texts, line, tmp_path):
+    (tmp_path / "rows.csv").write_text(text_of({"x": texts, "y": ["a"] * len(texts)}))
+    found = describe(read_table(tmp_path / "rows.csv", "y"), "x")
+    assert found.partition(": ")[2].startswith(line)
+    assert (line == "number") == (found == "x: number")
 
 
 def test_labels_of_rows_of_r_are_left_out(tmp_path):

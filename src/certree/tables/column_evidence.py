@@ -387,14 +387,14 @@ class ColumnEvidence:
         self.n_rows += n_rows
 
     def _add_consecutive(self, texts: Any, n_rows: int) -> None:
-        """Set `first` (the first value) to None if a block does not number the rows from 0 or 1.
+        """Set `first` (the first value) to None if values are not consecutive, also between blocks.
 
         texts: values of the block, an Arrow array without nulls. n_rows: number of rows of the
         block.
         """
         if self.first is None or not n_rows:
             return
-        if len(texts) < n_rows or (not self.n_rows and texts[0].as_py() not in ("0", "1")):
+        if len(texts) < n_rows:
             self.first = None
             return
         try:
