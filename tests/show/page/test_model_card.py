@@ -89,7 +89,7 @@ def test_a_card_counts_what_it_does_not_list():
     shown = section_of(card, "Groups")
     assert shown.count("| g") == 1 + 30  # with the heading
     assert "| g32 | 36 |" in shown
-    assert "3 smaller groups are not shown." in shown
+    assert "\n3 smaller groups are not shown." in shown
 
 
 def test_a_model_that_cannot_be_saved_has_no_hash():
