@@ -93,6 +93,7 @@ def test_the_error_for_a_missing_target_names_the_columns():
             ["CUSTOMER", "customer"],
             "did you mean 'CUSTOMER'? Or name one of CUSTOMER, ",
         ),
+        (" id ", ["id", "x"], "did you mean 'id'? Or name one of id, x"),
         ("day", ["date", "x"], "name one of date, x"),
         ("q", [f"x{j}" for j in range(14)], "name one of x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, "),
     ],
