@@ -673,6 +673,9 @@ def test_days_that_do_not_exist_become_missing():
         *("2024-01-31", "None", "None", "None", "None", "2024-02-29")
     ]
     assert exceptions.to_pylist() == ["31/02/2024", "0/1/2024", "1/13/2024"]
+    values, exceptions = convert_texts(pa.array(["31/01/2024 00:00", "31/01/2024 10:30"]), form)
+    assert [str(one) for one in values.to_pylist()] == ["2024-01-31", "None"]
+    assert exceptions.to_pylist() == ["31/01/2024 10:30"]
 
 
 @pytest.mark.parametrize(

@@ -466,7 +466,7 @@ def choose_format(counts: TextCounts, decimal: str | None, dates: str | None) ->
         return None
     if max(counts.dates["any"], counts.dates["year"]) >= enough:
         has_short_years = counts.dates["short"] > counts.n - enough
-        order = YEAR_FIRST
+        order: str | None = YEAR_FIRST
         if counts.dates["year"] < enough:
             order = _choose_order(counts, dates, has_short_years)
         if order is None:
