@@ -74,6 +74,7 @@ def test_a_certificate_compares_its_bound_with_the_constant():
     assert str(better) == str(plain).replace("3.0 %;", "3.0 %, always No: 20.0 %;")
     worse = replace(plain, baseline=Baseline("always No", 0.035))
     assert not worse.is_below_baseline
+    assert not replace(plain, baseline=Baseline("always No", plain.bound)).is_below_baseline
     assert str(worse).endswith(
         f"(observed on them: 3.0 %, always No: 3.5 %; method: hold_out). {VERDICT}"
     )

@@ -11,6 +11,7 @@ import pytest
 
 import certree
 from certree.export.plain_dict import predict_from_dict
+from certree.export.source_code import write_source
 
 # Programs that read rows, one JSON-like line each, and print the predictions of each row.
 C_MAIN = r"""
@@ -175,6 +176,40 @@ def test_code_predicts_as_the_model(kind, language, tmp_path):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
+LEAVES = {
+    "softmax of large scores": ("softmax", [900.0, 899.0, -900.0], [0, 1, 2]),
+    "a share above one": ("shares", [1.25], [0, 1]),
+    "a share below zero": ("shares", [-0.25], [0, 1]),
+    "quantiles that cross": ("sorted", [3.0, 1.0, 2.0], None),
+}
+
+
+@pytest.mark.parametrize("language", ["c", "javascript"])
+@pytest.mark.parametrize("name", LEAVES)
+def test_extreme_scores_become_predictions(name, language, tmp_path):
+    program, run = RUNNERS[language]
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program}")
+    link, value, classes = LEAVES[name]
+    document = {
+        "trees": [[{"value": value}]],
+        "features": [{"name": "x", "categories": None}],
+        "classes": classes,
+        "start": [0.0] * len(value),
+        "sum": "sum",
+        "link": link,
+        "power": 1.0,
+    }
+    found = run(write_source(document, language, "Model"), "n0.0\n", tmp_path)
+    expected = {
+        "softmax of large scores": [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1)), 0],
+        "a share above one": [0, 1],
+        "a share below zero": [1, 0],
+        "quantiles that cross": [1, 2, 3],
+    }[name]
+    np.testing.assert_allclose(found[0], expected, atol=1e-15)
+
+
 @pytest.mark.parametrize("language", RUNNERS)
 def test_a_large_model_compiles(language, tmp_path):
     program, run = RUNNERS[language]
@@ -195,6 +230,8 @@ def test_comments_state_types_units_and_codes(language):
     X["code"] = pd.Categorical([7.5, 9.0] * 20)
     X["many"] = pd.Categorical([f"m{i:02d}" for i in range(40)])
     X["wait"] = pd.to_timedelta(np.arange(40), unit="h")
+    X["seen"] = X["day"].dt.tz_localize("Europe/Zurich")
+    X["few"] = pd.Categorical([f"f{i % 20:02d}" for i in range(40)])
     model = certree.PACBayesTreeClassifier(random_state=0).fit(X, np.arange(40) > 20)
     features = model.to_dict()["features"]
     towns = features[2]["categories"]
@@ -207,11 +244,14 @@ def test_comments_state_types_units_and_codes(language):
         f"x[2] town: category, {', '.join(towns)}",
         f"x[3] code: category that is a number, {', '.join(map(repr, features[3]['categories']))}",
         "x[5] wait: time span, days",
+        "x[6] seen: date, days since 1970-01-01T00:00:00Z, time zone Europe/Zurich",
         "out[1] probability of True",
     ):
         assert f"\n *     {line}\n" in code
     (many,) = re.findall(r"x\[4\] many: .*", code)
     assert many.endswith(", ...")
+    (few,) = re.findall(r"x\[7\] few: .*", code)
+    assert "..." not in few
     assert many.count("m") == 20 + 1
 
 
@@ -288,6 +328,7 @@ def test_javascript_refuses_rows_that_it_would_misread(tmp_path):
     )
     main = (
         f'import {{ predict }} from "./model.mjs";\n{tries}predict([true, null, undefined, NaN]);'
+        'predict([1n, null, "x", 2]);'
     )
     (tmp_path / "main.mjs").write_text(main, encoding="utf-8")
     done = subprocess.run(["node", "main.mjs"], cwd=tmp_path, check=True, capture_output=True)

@@ -33,7 +33,8 @@ def test_the_latest_rows_are_those_that_loops_find(data):
         return
     expected = reference.split_latest(times, groups, n_latest, gap)
     if not any(expected[0]):
-        with pytest.raises(ValueError, match="leaves no training rows"):
+        message = f"leaves no training rows before the {sum(expected[1])} latest rows"
+        with pytest.raises(ValueError, match=message):
             row_times.split_latest(n_latest, codes)
         return
     found = row_times.split_latest(n_latest, codes)
@@ -62,6 +63,13 @@ def test_blocks_of_time_are_those_that_loops_find(data):
     assert 2 <= len(first_excluded) == block.max() + 1 <= n_blocks
     expected = reference.number_time_blocks(times, groups, n_blocks, gap)
     assert (block.tolist(), first_excluded.tolist()) == expected
+
+
+def test_groups_of_equal_times_are_named():
+    with pytest.raises(ValueError, match="at least two different values of the latest rows"):
+        RowTimes(np.array([1.0, 2.0, 2.0])).split_latest(1, np.array([0, 0, 1]))
+    with pytest.raises(ValueError, match="at least two different values, got equal times of 3"):
+        RowTimes(np.ones(3)).split_latest(1)
 
 
 def test_blocks_of_time_leave_out_a_time_span():
@@ -146,6 +154,10 @@ def test_independence_needs_times():
     [
         ([3, 1.5], "from 1.5 to 3"),
         (np.array(["2026-03-03", "2026-04-28"], "M8[D]"), "from 3 March 2026 to 28 April 2026"),
+        (
+            pd.to_datetime(["2026-03-03 10:00", "2026-03-05 10:00"]),
+            "from 3 March 2026 to 5 March 2026",
+        ),
         (ZONE[:2], "from 28 March 2026 20:00 to 28 March 2026 21:00"),
         ([datetime(2026, 1, 2, tzinfo=UTC)] * 2, "of 2 January 2026 00:00"),
     ],

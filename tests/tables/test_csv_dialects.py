@@ -22,7 +22,8 @@ from certree import BoostedTreesClassifier, TableSource, certify, predict_files,
 from certree.cli import app
 from certree.out_of_core.sources import FileRows
 from certree.tables import csv_text, formats
-from certree.tables.column_types import extract_feature
+from certree.tables.column_evidence import ColumnEvidence, find_text_format
+from certree.tables.column_types import extract_feature, list_text_types
 from certree.tables.csv_dialects import find_dialect
 from certree.tables.reader import no_types, read_batches
 from certree.tables.text_formats import TextFormat, convert_texts
@@ -168,6 +169,11 @@ FILES = {
         [1.0, 2.0],
     ),
     "line for Excel": ("sep=;\n" + text_of(rows(x=["1,5", "2"]), ";"), None, [1.5, 2.0]),
+    "quoted line for Excel": (
+        '"sep=^"\n' + text_of(rows(x=["1.5", "2"]), "^"),
+        "x: number",
+        [1.5, 2.0],
+    ),
     "all in quotes": (text_of(rows(x=["1,5", "2,5"]), ";", quote="all"), None, [1.5, 2.5]),
     "quoted lines": (text_of(rows(x=["a\nb", 'say "c"'])), "x: category", ["a\nb", 'say "c"']),
     "separator at the end": (
@@ -402,6 +408,29 @@ def test_descriptions_for_a_model_have_the_types_of_other_columns(tmp_path):
 # -- exceptions and numbers that stay text ----------------------------------------------------------
 
 
+NUMBER_WITH_COMMA = TextFormat(decimal=",", thousands=".")
+DAYS = TextFormat("date", order="dd/mm")
+
+
+@pytest.mark.parametrize(
+    ("usual", "n", "other", "n_other", "form"),
+    [
+        ("13/04/2024", 99, "soon", 1, DAYS),
+        ("13/04/2024", 98, "soon", 2, None),
+        ("13/04/2024", 99, "04/13/2024", 1, DAYS),
+        ("13/04/2024", 98, "04/13/2024", 2, None),
+        ("13.04.2024", 99, "14.04.21", 1, DAYS),
+        ("13.04.2024", 98, "14.04.21", 2, TextFormat("date", order="dd/mm", has_short_years=True)),
+        ("03.04.2024", 99, "03/04/2024", 1, TextFormat("date", order="")),
+        ("1.234,5", 199, "07", 1, NUMBER_WITH_COMMA),
+        ("2024/04/05", 50, "2024/13/04", 50, None),
+        ("1.234,5", 197, "07", 3, None),
+    ],
+)
+def test_a_format_is_that_of_99_percent_of_the_texts(usual, n, other, n_other, form):
+    assert find_text_format([usual] * n + [other] * n_other) == form
+
+
 def table_with_exceptions(n, n_wrong):
     x = [str(i) + ".5" for i in range(n - n_wrong)] + ["so-so", "unclear"][:n_wrong]
     return {"x": x, "y": [("no", "yes")[i % 2] for i in range(n)]}
@@ -548,6 +577,46 @@ def test_an_unnamed_column_of_row_numbers_is_left_out(name, start, tmp_path):
     assert describe(table, shown) == expected[is_left_out, start < 2]
 
 
+def collect(*blocks):
+    """Return the evidence of a column of a file with several blocks of texts."""
+    evidence = ColumnEvidence(list_text_types())
+    for number, texts in enumerate(blocks):
+        evidence.add(pa.array(texts), len(texts), number, has_comma=True)
+    return evidence
+
+
+def test_row_numbers_go_on_in_later_blocks():
+    assert collect(["0", "1"], ["2", "3"]).is_index
+    assert not collect(["0", "1"], ["5", "6"]).is_index
+    assert collect(["10", "11"], ["12"]).length == 2
+    assert collect(["10", "11"], ["7"]).length is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_index"),
+    [(["2", "3"], True), (["0", "1"], True), (["5", "6"], False), (["3", "4"], False)],
+)
+def test_row_numbers_go_on_or_begin_again_in_later_files(texts, is_index):
+    assert (collect(["0", "1"]) + collect(texts)).is_index == is_index
+
+
+@pytest.mark.parametrize(
+    ("texts", "line"),
+    [
+        ([*map(str, range(10, 209)), "07"], "number, may identify the rows"),
+        ([*map(str, range(10, 60)), "07"], "category, leading zeros kept"),
+        ([*["12345"] * 150, "00001"], "category, leading zeros kept"),
+        (["0", "1", "2", "3", "4"], "number, numbers the rows"),
+        (["0", "1", "2", "3"], "number"),
+    ],
+)
+def test_a_few_leading_zeros_are_kept_if_all_integers_are_of_one_length(texts, line, tmp_path):
+    (tmp_path / "rows.csv").write_text(text_of({"x": texts, "y": ["a"] * len(texts)}))
+    found = describe(read_table(tmp_path / "rows.csv", "y"), "x")
+    assert found.partition(": ")[2].startswith(line)
+    assert (line == "number") == (found == "x: number")
+
+
 def test_labels_of_rows_of_r_are_left_out(tmp_path):
     path = tmp_path / "rows.csv"
     lines = text_of(rows(x=["1.5"])).splitlines()
@@ -604,6 +673,29 @@ def test_days_that_do_not_exist_become_missing():
         *("2024-01-31", "None", "None", "None", "None", "2024-02-29")
     ]
     assert exceptions.to_pylist() == ["31/02/2024", "0/1/2024", "1/13/2024"]
+    values, exceptions = convert_texts(pa.array(["31/01/2024 00:00", "31/01/2024 10:30"]), form)
+    assert [str(one) for one in values.to_pylist()] == ["2024-01-31", "None"]
+    assert exceptions.to_pylist() == ["31/01/2024 10:30"]
+
+
+@pytest.mark.parametrize(
+    ("usual", "others"),
+    [
+        ("13/04/2024", ["04/13/2024", "31/02/2024", "2024/04/13"]),
+        ("04/13/2024", ["13/04/2024", "02/30/2024", "04/13/24"]),
+        ("13.04.24", ["14.04.54", "31.02.24", "2024-02-29"]),
+        ("2024/04/13", ["13/04/2024", "2023/02/29", "soon"]),
+    ],
+)
+def test_a_description_lists_dates_that_became_missing(usual, others, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(text_of({"x": [usual] * 300 + others, "y": ["a", "b", "c"] * 101}))
+    line = describe(read_table(path, "y"), "x")
+    count, listed = line.removesuffix(")").partition(", 3 missing (and ")[2].split(": ")
+    assert count == "3 that are no dates"
+    assert {*listed.split(", ")} == {*others}
+    with pytest.warns(UserWarning, match="3 values are no dates and count as missing"):
+        FileRows(path, "y")
 
 
 def test_years_of_two_digits_have_one_century_each():
@@ -1034,9 +1126,29 @@ def test_a_header_alone_is_a_table_without_rows(text, tmp_path):
     assert batch.table.num_rows == 0
 
 
-def test_sentences_with_commas_are_one_column():
-    text = "text\nhello, you\nby me\nhello, him\n"
-    assert find_dialect(text, "utf-8").names == ("text",)
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("text\nhello, you\nby me\nhello, him\n", ("text",)),
+        ("text\nhello, you\nhello, him\n", ("text",)),
+        ("Sales\nx,y\n" + "1,a\n" * 5, ("x", "y")),
+        ("Sales\nx,y\n" + "1,a\n" * 4, ("Sales",)),
+        ("Sales\n" + "1,2,3\n" * 9, ("Sales",)),
+        ("Sales,,\nx,y,z\n1,2,3\n", ("x", "y", "z")),
+        ("a,b\nlow;x,y;b\nlow;x,y;b\n", ("a", "b")),
+        ("x,y\n1,5,a\n", ("x", "y")),
+    ],
+)
+def test_titles_need_rows_that_agree_and_names(text, names):
+    """Else sentences with commas would be several columns, and numbers a header."""
+    assert find_dialect(text, "utf-8").names == names
+
+
+def test_a_few_characters_of_utf_8_do_not_show_the_encoding(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_text, "_HEAD", 50)
+    text = text_of(rows(x=["b"])) + text_of(rows(x=["é", "ü"]), header=False)
+    (tmp_path / "rows.csv").write_bytes(f"{text}Ã©,no\n".encode("cp1252"))
+    assert set(read_table(tmp_path / "rows.csv", "y").X[:, 0]) == {"b", "é", "ü", "Ã©"}
 
 
 def test_standard_input_of_another_dialect(monkeypatch):

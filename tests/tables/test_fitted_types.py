@@ -311,7 +311,9 @@ def test_sql_lists_the_texts_that_were_missing_values(tmp_path, in_memory):
     numbers = X.x.astype(str).where(np.arange(len(X)) % 9 > 0, "k.A.")
     town = pd.Series(["Ulm", "Bonn"] * (len(X) // 2)).where(np.arange(len(X)) % 7 > 0, "NA")
     y = np.where((X.x > 0) != (town == "Ulm"), "yes", "no")
-    pd.DataFrame({"x": numbers, "z": X.x, "town": town, "y": y}).to_csv(path, index=False)
+    unused = ["k.A.", *["1.5"] * (len(X) - 1)]  # No tree reads it.
+    columns = {"x": numbers, "z": X.x, "town": town, "unused": unused, "y": y}
+    pd.DataFrame(columns).to_csv(path, index=False)
     model = BoostedTreesClassifier(max_iter=8, random_state=0)
     if in_memory:
         table = read_table(path, "y")

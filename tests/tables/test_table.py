@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 import certree
+from certree.tables.column_names import expect_other_column, suggest_names
 from certree.tables.column_types import InferredColumn
 from certree.tables.table import InferredSchema, Table, describe_columns, split_target
 
@@ -81,6 +82,31 @@ def test_a_feature_of_another_type_is_named(values):
 def test_the_error_for_a_missing_target_names_the_columns():
     with pytest.raises(ValueError, match="no column 'label': name one of a, b, class"):
         split_target(COLUMNS, "label")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "names", "text"),
+    [
+        ("days", ["x", "day"], "did you mean 'day'? Or name one of x, day"),
+        (
+            " Customer ",
+            ["CUSTOMER", "customer"],
+            "did you mean 'CUSTOMER'? Or name one of CUSTOMER, ",
+        ),
+        (" id ", ["id", "x"], "did you mean 'id'? Or name one of id, x"),
+        ("day", ["date", "x"], "name one of date, x"),
+        ("q", [f"x{j}" for j in range(14)], "name one of x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, "),
+    ],
+)
+def test_an_unknown_name_is_compared_with_the_known_ones(unknown, names, text):
+    found = suggest_names(unknown, names)
+    assert found.startswith(text)
+    assert found.endswith("x10, x11 and 2 more" if len(names) > 12 else names[-1])
+
+
+def test_the_target_is_not_suggested_as_another_column():
+    with pytest.raises(ValueError, match=r"no column 'late' beside .*: name one of day, x$"):
+        expect_other_column("--groups", "late", ["day", "late", "x"], "late")
 
 
 @pytest.mark.parametrize("target", ["class", None])

@@ -21,6 +21,7 @@ from certree.tables.text_formats import (
     MONTH_FIRST,
     YEAR_FIRST,
     TextFormat,
+    convert_texts,
     describe_dates,
     list_thousands,
     number_pattern,
@@ -49,6 +50,13 @@ _DECORATED = (
     rf"^(?:\(\s*{_NUMBER}\s*\)|{_NUMBER}\s*[\-\x{{2212}}]|{_NUMBER}\s+[\p{{L}}°/²³]{{1,6}}|"
     r"\d+[.,]\d+\p{L}{1,4})$"
 )
+# All formats of dates of which the order is known. They convert dates with and without a time.
+_DATE_FORMATS = tuple(
+    TextFormat("date", order=order, has_time=True, has_short_years=has_short_years)
+    for order in (DAY_FIRST, MONTH_FIRST, YEAR_FIRST)
+    for has_short_years in (False, True)
+    if order != YEAR_FIRST or not has_short_years
+)
 _NO_MARK = r"^\s*[+\-]?(?:\d+|[1-9]\d{0,2}\.\d{3})\s*$"
 
 
@@ -72,13 +80,15 @@ class TextCounts:
     dates : Counter of str
         Number of texts for which a mask of `describe_dates` is true, by name of the mask: "any" and
         "year" count dates with day or month, and with the year first; "day" and "month" those whose
-        first or second part exceeds 12; others, such as "time", dates of special forms.
+        first or second part exceeds 12; others, such as "time", dates of special forms. Also the
+        number of texts that a format converts, by `_get_date_key`.
     examples : list of str
         The first texts, at most five.
     others : dict of Counter of str
-        How often texts occur, in four kinds of entries: texts that are no numbers, by decimal mark;
-        that are no dates, by "date"; that are numbers, by decimal mark and symbol; and those of
-        `n_decorated`, by "decorated". Each entry has at most the 100 most frequent texts.
+        How often texts occur, in five kinds of entries: texts that are no numbers, by decimal mark;
+        that are no dates, by "date"; that are dates, but not of a format, by `_get_date_key`; that
+        are numbers, by decimal mark and symbol; and those of `n_decorated`, by "decorated". Each
+        entry has at most the 100 most frequent texts.
     markers : Counter of str
         How often each marker of missing values occurs.
     n_decorated : int
@@ -121,8 +131,9 @@ class TextCounts:
         masks = describe_dates(bare)
         for name, mask in masks.items():
             self.dates[name] += _count(mask, counts)
-        is_other = pc.invert(pc.or_(masks["any"], masks["year"]))
-        self._count_others("date", values, counts, is_other)
+        is_date = pc.or_(masks["any"], masks["year"])
+        self._count_others("date", values, counts, pc.invert(is_date))
+        self._add_dates(values.filter(is_date), counts[is_date.to_numpy(zero_copy_only=False)])
 
     def _add_numbers(self, values: Any, bare: Any, counts: Any) -> None:
         """Add the counts of the numbers among distinct texts to this object.
@@ -150,6 +161,18 @@ class TextCounts:
             self._count_others(decimal, values, counts, pc.invert(is_number))
         self.n_ambiguous += _count(pc.match_substring_regex(numbers, _AMBIGUOUS), counts)
         self.n_zeros += _count(pc.match_substring_regex(numbers, r"^0\d+$"), counts)
+
+    def _add_dates(self, values: Any, counts: Any) -> None:
+        """Count the distinct texts that each format of dates converts, and those that it does not.
+
+        Days that do not exist, such as 31/02/2024, do not convert; neither does 04/13/2024 if the
+        day is first. values: texts in the form of dates. counts: number of occurrences of each text,
+        an array.
+        """
+        for form in _DATE_FORMATS if len(values) else ():
+            key, (found, _) = _get_date_key(form), convert_texts(values, form)
+            self.dates[key] += _count(found.is_valid(), counts)
+            self._count_others(key, values, counts, found.is_null())
 
     def _count_others(
         self, key: str | tuple[str, str], values: Any, counts: Any, mask: Any
@@ -221,7 +244,8 @@ class TextCounts:
         unless that sign is "%".
         """
         if form.kind == "date":
-            return max(self.dates["any"], self.dates["year"])
+            every = max(self.dates["any"], self.dates["year"])
+            return self.dates[_get_date_key(form)] if form.order else every
         return self.count_numbers(form.decimal)
 
     def count_numbers(self, decimal: str) -> int:
@@ -249,12 +273,18 @@ class TextCounts:
         most numbers, or no sign, unless that sign is "%".
         """
         if form.kind == "date":
-            return self.others["date"].most_common(LISTED)
+            wrong = self.others[_get_date_key(form)] if form.order else Counter[str]()
+            return (self.others["date"] + wrong).most_common(LISTED)
         symbols = {one for _, one in self.numbers} - self._list_symbols()
         found = Counter(self.others[form.decimal])
         for symbol in sorted(symbols):
             found += self.others[form.decimal, symbol]
         return found.most_common(LISTED)
+
+
+def _get_date_key(form: TextFormat) -> str:
+    """Return the key of a format of dates in the fields `dates` and `others` of `TextCounts`."""
+    return f"{form.order}/yy" if form.has_short_years else form.order
 
 
 def _keep_most_common(counts: Counter[str]) -> Counter[str]:
@@ -357,14 +387,14 @@ class ColumnEvidence:
         self.n_rows += n_rows
 
     def _add_consecutive(self, texts: Any, n_rows: int) -> None:
-        """Set `first` (the first value) to None if a block does not number the rows from 0 or 1.
+        """Set `first` (the first value) to None if values are not consecutive, also between blocks.
 
         texts: values of the block, an Arrow array without nulls. n_rows: number of rows of the
         block.
         """
         if self.first is None or not n_rows:
             return
-        if len(texts) < n_rows or (not self.n_rows and texts[0].as_py() not in ("0", "1")):
+        if len(texts) < n_rows:
             self.first = None
             return
         try:
@@ -435,12 +465,17 @@ def choose_format(counts: TextCounts, decimal: str | None, dates: str | None) ->
     if not counts.n:
         return None
     if max(counts.dates["any"], counts.dates["year"]) >= enough:
-        order = YEAR_FIRST if counts.dates["year"] >= enough else _choose_order(counts, dates)
+        has_short_years = counts.dates["short"] > counts.n - enough
+        order: str | None = YEAR_FIRST
+        if counts.dates["year"] < enough:
+            order = _choose_order(counts, dates, has_short_years)
         if order is None:
             return None
-        has_short_years = order != YEAR_FIRST and counts.dates["short"] > counts.n - enough
         has_time = counts.dates["time"] > 0
-        return TextFormat("date", order=order, has_time=has_time, has_short_years=has_short_years)
+        form = TextFormat("date", order=order, has_time=has_time, has_short_years=has_short_years)
+        # Short years may lack a century, which is asked for later.
+        is_open = has_short_years or not order
+        return form if is_open or counts.count_known(form) >= enough else None
     numbers = {mark: counts.count_numbers(mark) for mark in counts.thousands}
     marks = [one for one, n in numbers.items() if n >= enough and decimal in (None, one)]
     if not marks or counts.n_zeros > (1 - ENOUGH) * counts.n:
@@ -464,12 +499,12 @@ def find_text_format(texts: Sequence[str]) -> TextFormat | None:
     return choose_format(counts, None, None)
 
 
-def _choose_order(counts: TextCounts, dates: str | None) -> str | None:
+def _choose_order(counts: TextCounts, dates: str | None, has_short_years: bool) -> str | None:
     """Choose the order of day and month of dates that end with the year.
 
     Return "dd/mm" or "mm/dd"; "" if the texts do not show it; None if less than 99 % of the texts
     are dates of one order. counts: counts of the texts. dates: the order that the user stated, or
-    None.
+    None. has_short_years: whether more than 1 % of the years have two digits.
     """
     n_day, n_month = counts.dates["day"], counts.dates["month"]
     is_day = n_day >= n_month if dates is None else dates == DAY_FIRST
@@ -477,7 +512,7 @@ def _choose_order(counts: TextCounts, dates: str | None) -> str | None:
         return None
     has_dots = counts.dates["dots"] == counts.dates["any"]
     # A short year may also be the first part, unless the last part cannot be a day.
-    is_open = n_day == n_month or (counts.dates["short"] > 0 and not counts.dates["last"])
+    is_open = n_day == n_month or (has_short_years and not counts.dates["last"])
     if dates is None and is_open and not has_dots:
         return ""
     return DAY_FIRST if is_day else MONTH_FIRST

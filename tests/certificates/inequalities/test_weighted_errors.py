@@ -159,4 +159,5 @@ def test_levels_below_the_smallest_number_are_bounded_by_the_limits():
     assert found == limits[0] + 0.2 * limits[1]
     above = named_cost(1 / 300, 0.01, 1.0, 0.2, 90_000, 0.0, -599.0)
     assert above < found
-    assert named_cost(0.5, 0.5, 1.0, 0.9, 10, 0.0, -500.0) == 1.0
+    for log_delta in (-500.0, -900.0):
+        assert named_cost(0.5, 0.5, 1.0, 0.9, 10, 0.0, log_delta) == 1.0

@@ -67,9 +67,29 @@ def test_a_card_of_a_regressor_says_that_it_is_no_better_than_the_mean():
     X, _ = draw()
     y = np.random.default_rng(5).normal(size=600)
     model = certree.TreeForestRegressor(n_estimators=5, random_state=0).fit(X[:400], y[:400])
-    scores = section_of(model_card(model, X[400:], y[400:]), "Scores")
+    card = model_card(model, X[400:], y[400:])
+    scores = section_of(card, "Scores")
     assert f"{np.std(y[400:]):.4g} (always the mean)" in scores
+    low, median, high = np.quantile(y[400:], [0, 0.5, 1])
+    assert f"runs from {low:.4g} to {high:.4g}, with median {median:.4g}." in section_of(
+        card, "Test data"
+    )
     assert "no better than a constant in root mean squared error" in scores
+
+
+def test_a_card_counts_what_it_does_not_list():
+    X = np.random.default_rng(0).normal(size=(68, 52))
+    y = np.array([f"c{i % 22}" for i in range(66)] + ["c21", "c21"])
+    model = certree.PrunedTreeClassifier().fit(X, y)
+    groups = np.array([f"g{min(i, 32)}" for i in range(68)])
+    card = model_card(model, X, y, groups=groups)
+    assert r"x\[49\] (number) and 2 more." in section_of(card, "Model")
+    assert "c21 7 %, c0 4 %, " in section_of(card, "Test data")
+    assert "c18 4 % and 2 more." in section_of(card, "Test data")
+    shown = section_of(card, "Groups")
+    assert shown.count("| g") == 1 + 30  # with the heading
+    assert "| g32 | 36 |" in shown
+    assert "\n3 smaller groups are not shown." in shown
 
 
 def test_a_model_that_cannot_be_saved_has_no_hash():
