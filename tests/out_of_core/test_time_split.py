@@ -267,8 +267,11 @@ def test_warm_starts_of_forests_keep_their_blocks_of_time(rows, tmp_path):
     grown = FORESTS["classes"]().set_params(n_estimators=20, warm_start=True)
     fit(fit(grown, rows, file, False).set_params(n_estimators=40), rows, file, False)
     expect_same_forest(fit(FORESTS["classes"](), rows, None, False), grown, rows)
-    with pytest.raises(ValueError, match="time are not those of that fit"):
-        grown.set_params(n_estimators=50).fit(file, "label")
+    grown.set_params(n_estimators=50)
+    with pytest.raises(ValueError, match="time or gap are not those of that fit"):
+        grown.fit(file, "label")
+    with pytest.raises(ValueError, match="time or gap are not those of that fit"):
+        fit(grown, rows, file, False, gap=timedelta(days=9))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
