@@ -5,9 +5,11 @@ from datetime import timedelta
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import certree
 from certree.ensembles import out_of_core_boosting, round_schedule
+from certree.interface.fitted_state import find_groups_column, find_time_column
 from certree.out_of_core import sources
 from certree.out_of_core.time_split import TimeArguments
 
@@ -294,6 +296,23 @@ def test_warm_starts_with_times_choose_rounds_again(many, rows, tmp_path):
         fit(there.set_params(max_iter=n_rounds), rows, file, False)
     assert there.n_iter_ > 1
     expect_same_choice(here, there, rows)
+
+
+def test_warm_starts_remember_times_and_groups_as_in_memory(rows, tmp_path):
+    X = rows[["a", "b", "c", "day"]].astype({"c": "category"})
+    model = certree.BoostedTreesClassifier(max_leaf_nodes=4, random_state=0, warm_start=True)
+    here, there = model, clone(model)
+    for n_rounds, time, groups in ((1, None, None), (2, "day", "group"), (3, None, None)):
+        group = None if groups is None else rows["group"]
+        here.set_params(max_iter=n_rounds).fit(X, rows["label"], time=time, groups=group)
+        columns = ["a", "b", "c", "day", "label", *([] if groups is None else [groups])]
+        rows[columns].to_parquet(tmp_path / "rows.parquet")
+        there.set_params(max_iter=n_rounds)
+        there.fit(tmp_path / "rows.parquet", "label", time=time, groups=groups)
+        assert find_time_column(there) == find_time_column(here)
+        assert (find_groups_column(there) is None) == (find_groups_column(here) is None)
+    assert find_time_column(there) == "day"
+    assert find_groups_column(there) == ""
 
 
 def test_further_guarantees_follow_from_independent_rows(rows, tmp_path):
