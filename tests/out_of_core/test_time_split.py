@@ -341,8 +341,9 @@ def test_wrong_times_are_refused_as_in_memory(rows, tmp_path):
     with pytest.raises(ValueError, match="time must be known for every row"):
         model.fit(write(gone, tmp_path), "label", time="day")
     file = write(frame, tmp_path)
-    with pytest.raises(ValueError, match="time must name a column of X, got 'date'"):
-        model.fit(file, "label", time="date")
+    for one in (model, certree.BoostedTreesClassifier(max_iter=1)):  # the latter reads no times
+        with pytest.raises(ValueError, match="time must name a column of X, got 'date'"):
+            one.fit(file, "label", time="date")
     with pytest.raises(TypeError, match="time must hold numbers or dates, got text such as"):
         model.fit(file, "label", time="c")
     with pytest.raises(TypeError, match="time must be the name of a column of X for out-of-core"):
@@ -374,6 +375,8 @@ def test_dask_arrays_have_no_column_of_times(client, rows):
     y = dd.from_pandas(rows["number"], npartitions=2).to_dask_array(lengths=True)
     with pytest.raises(TypeError, match=r"time must be None for a Dask array X.* Dask data frame"):
         certree.TreeForestRegressor().fit(X, y, time="day")
+    with pytest.raises(TypeError, match=r"time must be None for a Dask array X.* Dask data frame"):
+        certree.BoostedTreesRegressor(max_iter=1).fit(X, y, time="day")
     with pytest.raises(TypeError, match="got Array: pass the name, or load"):
         certree.TreeForestRegressor().fit(X, y, time=X[:, 0])
 

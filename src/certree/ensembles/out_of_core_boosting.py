@@ -196,11 +196,15 @@ def _collect_metadata(model: Any, executor: Executor, options: RoundOptions) -> 
 
     model: boosted trees. If no earlier trees are passed in `options`, classes and features are set
     as its fitted attributes, and so are its seed and learning rate. Otherwise the columns of groups
-    and times are updated; raise ValueError if classes or features differ from those of the model. executor: reads the rows; options: earlier
-    trees (`before`), and the column of times (`order`). Return what was collected.
+    and times are updated; raise ValueError if classes or features differ from those of the model, or
+    X has no column of times. executor: reads the rows; options: earlier trees (`before`), and the
+    column of times (`order`). Return what was collected.
     """
     metadata = collect_metadata(model, executor).with_numbered_groups(executor)
-    time_column = None if options.order is None else options.order.column
+    time_column = None
+    if options.order is not None:
+        options.order.expect_column(metadata.attributes["feature_names_in_"])
+        time_column = options.order.column
     if options.before is None:
         metadata.set_attributes(model, time_column)
         model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
