@@ -190,7 +190,7 @@ def test_out_of_bag_rows_are_predicted_by_earlier_bags(kind, target, gap, has_gr
     found = model.oob_decision_function_[:, 1] if is_class else model.oob_prediction_
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert 0.05 * n < np.isfinite(found).sum() <= 0.3 * n
-    with pytest.raises(ValueError, match="groups and time must be those of the fit"):
+    with pytest.raises(ValueError, match="time and gap must be those of the fit"):
         model.out_of_bag_importances(few, y, groups=groups, time=days[::-1], gap=gap)
     assert model.out_of_bag_importances(few, y, **how).argmax() == 0
 
