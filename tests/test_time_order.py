@@ -190,7 +190,7 @@ def test_out_of_bag_rows_are_predicted_by_earlier_bags(kind, target, gap, has_gr
     found = model.oob_decision_function_[:, 1] if is_class else model.oob_prediction_
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert 0.05 * n < np.isfinite(found).sum() <= 0.3 * n
-    with pytest.raises(ValueError, match="groups and time must be those of the fit"):
+    with pytest.raises(ValueError, match="time and gap must be those of the fit"):
         model.out_of_bag_importances(few, y, groups=groups, time=days[::-1], gap=gap)
     assert model.out_of_bag_importances(few, y, **how).argmax() == 0
 
@@ -237,8 +237,11 @@ def test_warm_starts_of_forests_keep_their_times():
     whole = kind(20, oob_score=True, random_state=0).fit(X, Y, time=DAYS)
     assert model.oob_score_ == whole.oob_score_
     assert model.predict_proba(X).tobytes() == whole.predict_proba(X).tobytes()
-    with pytest.raises(ValueError, match="groups or time are not those of that fit"):
-        model.fit(X, Y, time=DAYS[::-1])
+    for time, gap in ((DAYS[::-1], 0), (DAYS, N // 5)):
+        with pytest.raises(ValueError, match="time or gap are not those of that fit"):
+            model.fit(X, Y, time=time, gap=gap)
+    with pytest.raises(ValueError, match="time and gap must be those of the fit"):
+        model.out_of_bag_importances(X, Y, time=DAYS, gap=N // 5)
 
 
 def test_certified_forests_train_and_choose_by_earlier_rows():

@@ -122,8 +122,11 @@ def start_cluster(each=({}, {}), config=None, security=None, host="127.0.0.1"):
                 processes.end()
 
 
-def act_before_message(act, name, number, flag, dask_worker=None):
-    """Let a worker of some name act once, before it takes part in its n-th message of any fit."""
+def act_before_message(act, name, number, flag, dask_worker=None, messages=_MESSAGES):
+    """Let a worker of some name act once, before it takes part in its n-th message of any fit.
+
+    messages: functions that count as messages, each as a pair of its place and its name.
+    """
     if dask_worker.name != name:
         return
     count, lock = [0], threading.Lock()
@@ -141,7 +144,7 @@ def act_before_message(act, name, number, flag, dask_worker=None):
 
         return call
 
-    for place, called in _MESSAGES:
+    for place, called in messages:
         setattr(place, called, counted(getattr(place, called)))
 
 

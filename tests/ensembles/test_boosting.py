@@ -907,12 +907,31 @@ def test_the_best_candidate_and_its_rounds_are_chosen():
     assert choose([[Scripted(lambda _: np.inf)]], 5) == (0, 1)
 
 
+def test_more_rounds_are_preferred_if_they_cost_little():
+    def choose(of_round, **how):
+        return choose_rounds([[Scripted(of_round)]], 1600, advance=script, **how)
+
+    def rise(slope, level):
+        return lambda n: level + slope * max(n - 8, 0) + (n < 8)
+
+    for slope, n_rounds in ((0.0003, 33), (0.0006, 23), (0.003, 11), (0.02, 8)):
+        for level in (1, -1):
+            assert choose(rise(slope, level)) == (0, 8)
+            assert choose(rise(slope, level), prefers_more=True) == (0, n_rounds)
+    assert choose(lambda n: 1 + 1 / n, prefers_more=True) == (0, 1600)
+    assert choose(lambda _: np.inf, prefers_more=True) == (0, 1)
+    # The losses of the first candidate say nothing about the rounds of the second one.
+    first, second = (lambda n: 2 - n / 1000), (lambda n: 1 + n / 100)
+    kinds = [[Scripted(one)] for one in (first, second)]
+    assert choose_rounds(kinds, 1600, advance=script, prefers_more=True) == (1, 4)
+
+
 @pytest.fixture
 def searches(monkeypatch):
     """Arguments of searches for the number of rounds, each of which chooses the last kind and 7."""
     found = []
 
-    def choose(kinds, most, limit, *_):
+    def choose(kinds, most, limit, *_, **__):
         assert not limit.is_set
         found.append((kinds, most))
         return len(kinds) - 1, 7

@@ -213,7 +213,7 @@ def test_out_of_bag_importances_take_the_groups_of_the_fit():
     turned = model.out_of_bag_importances(X[order], y[order], weight[order], groups=-groups[order])
     np.testing.assert_array_equal(found, turned)
     for others in (None, np.arange(len(y))):
-        with pytest.raises(ValueError, match="groups and time must be those of the fit"):
+        with pytest.raises(ValueError, match="time and gap must be those of the fit"):
             model.out_of_bag_importances(X, y, weight, groups=others)
 
 

@@ -177,7 +177,7 @@ def test_a_warm_start_has_the_same_groups(tmp_path, left_nothing):
         expect_same(here, there)
     at = rows.column_names.index("g")
     others = rows.set_column(at, "g", pa.array(np.random.RandomState(3).permutation(groups)))
-    with pytest.raises(ValueError, match="groups or time are not those of that fit"):
+    with pytest.raises(ValueError, match="time or gap are not those of that fit"):
         there.set_params(n_estimators=5).fit(write_files(tmp_path, others), "y", "w", groups="g")
 
 

@@ -14,10 +14,18 @@ from concurrent.futures import Future
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from certree import Cart, CertifiedTreeClassifier, PACBayesTreeClassifier
-from certree.ensembles import BoostedTreesClassifier, TreeForestClassifier
+from certree.ensembles import (
+    BoostedTreesClassifier,
+    TreeForestClassifier,
+    out_of_core_boosting,
+    out_of_core_folds,
+)
+from certree.ensembles.round_schedule import RoundPlan, RoundSchedule
 from certree.out_of_core import cluster, resources, worker_links
 from run_length import LONG
 from same_models import expect_same, expect_same_tree
@@ -25,6 +33,7 @@ from same_models import expect_same, expect_same_tree
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     da = pytest.importorskip("dask.array")
+    dd = pytest.importorskip("dask.dataframe")
     delayed = pytest.importorskip("dask").delayed
     distributed = pytest.importorskip("distributed")
     import worker_processes as faults
@@ -217,6 +226,27 @@ def test_a_worker_is_killed_in_a_running_fit(name, kind, expect, tmp_path):
         client.run(faults.act_before_message, faults.die, name, NUMBERS[kind], flag)
         expect(kind, fit(kind))
         assert flag.exists()
+
+
+@pytest.mark.parametrize("name", ["w0", "w1"] if LONG else ["w1"])
+def test_a_worker_is_killed_while_the_latest_rows_choose_rounds(name, tmp_path, monkeypatch):
+    X, y = make_rows()
+    rows = pd.DataFrame(X, columns=[*"abcd"]).assign(day=np.arange(N), label=y)
+    thresholds = {"thresholds": ("in turn", "drawn"), "n_thresholds": 6}
+    few = RoundPlan(1, 1, 12, step_factor=1, max_leaf_nodes=8, **thresholds)
+    monkeypatch.setattr(RoundSchedule, "plan", lambda *_: few)
+    model = boosting(max_iter="auto", early_stopping=False)
+    here = clone(model).fit(rows.drop(columns="label"), y, time="day", gap=20)
+    monkeypatch.setattr(out_of_core_boosting, "_IN_MEMORY", N // 2)
+    chosen = [(out_of_core_folds, "advance_selection")]
+    with faults.start_cluster() as (client, _):
+        flag = tmp_path / "flag"
+        client.run(faults.act_before_message, faults.die, name, 2, flag, messages=chosen)
+        there = model.fit(dd.from_pandas(rows, npartitions=4), "label", time="day", gap=20)
+    assert flag.exists()
+    assert there.n_iter_ == here.n_iter_
+    assert there.thresholds_ == here.thresholds_
+    expect_same(here, there)
 
 
 @pytest.mark.parametrize("kind", KINDS)

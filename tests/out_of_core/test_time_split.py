@@ -5,9 +5,11 @@ from datetime import timedelta
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import certree
 from certree.ensembles import out_of_core_boosting, round_schedule
+from certree.interface.fitted_state import find_groups_column, find_time_column
 from certree.out_of_core import sources
 from certree.out_of_core.time_split import TimeArguments
 
@@ -267,8 +269,11 @@ def test_warm_starts_of_forests_keep_their_blocks_of_time(rows, tmp_path):
     grown = FORESTS["classes"]().set_params(n_estimators=20, warm_start=True)
     fit(fit(grown, rows, file, False).set_params(n_estimators=40), rows, file, False)
     expect_same_forest(fit(FORESTS["classes"](), rows, None, False), grown, rows)
-    with pytest.raises(ValueError, match="time are not those of that fit"):
-        grown.set_params(n_estimators=50).fit(file, "label")
+    grown.set_params(n_estimators=50)
+    with pytest.raises(ValueError, match="time or gap are not those of that fit"):
+        grown.fit(file, "label")
+    with pytest.raises(ValueError, match="time or gap are not those of that fit"):
+        fit(grown, rows, file, False, gap=timedelta(days=9))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -291,6 +296,23 @@ def test_warm_starts_with_times_choose_rounds_again(many, rows, tmp_path):
         fit(there.set_params(max_iter=n_rounds), rows, file, False)
     assert there.n_iter_ > 1
     expect_same_choice(here, there, rows)
+
+
+def test_warm_starts_remember_times_and_groups_as_in_memory(rows, tmp_path):
+    X = rows[["a", "b", "c", "day"]].astype({"c": "category"})
+    model = certree.BoostedTreesClassifier(max_leaf_nodes=4, random_state=0, warm_start=True)
+    here, there = model, clone(model)
+    for n_rounds, time, groups in ((1, None, None), (2, "day", "group"), (3, None, None)):
+        group = None if groups is None else rows["group"]
+        here.set_params(max_iter=n_rounds).fit(X, rows["label"], time=time, groups=group)
+        columns = ["a", "b", "c", "day", "label", *([] if groups is None else [groups])]
+        rows[columns].to_parquet(tmp_path / "rows.parquet")
+        there.set_params(max_iter=n_rounds)
+        there.fit(tmp_path / "rows.parquet", "label", time=time, groups=groups)
+        assert find_time_column(there) == find_time_column(here)
+        assert (find_groups_column(there) is None) == (find_groups_column(here) is None)
+    assert find_time_column(there) == "day"
+    assert find_groups_column(there) == ""
 
 
 def test_further_guarantees_follow_from_independent_rows(rows, tmp_path):
@@ -319,8 +341,9 @@ def test_wrong_times_are_refused_as_in_memory(rows, tmp_path):
     with pytest.raises(ValueError, match="time must be known for every row"):
         model.fit(write(gone, tmp_path), "label", time="day")
     file = write(frame, tmp_path)
-    with pytest.raises(ValueError, match="time must name a column of X, got 'date'"):
-        model.fit(file, "label", time="date")
+    for one in (model, certree.BoostedTreesClassifier(max_iter=1)):  # the latter reads no times
+        with pytest.raises(ValueError, match="time must name a column of X, got 'date'"):
+            one.fit(file, "label", time="date")
     with pytest.raises(TypeError, match="time must hold numbers or dates, got text such as"):
         model.fit(file, "label", time="c")
     with pytest.raises(TypeError, match="time must be the name of a column of X for out-of-core"):
@@ -352,6 +375,8 @@ def test_dask_arrays_have_no_column_of_times(client, rows):
     y = dd.from_pandas(rows["number"], npartitions=2).to_dask_array(lengths=True)
     with pytest.raises(TypeError, match=r"time must be None for a Dask array X.* Dask data frame"):
         certree.TreeForestRegressor().fit(X, y, time="day")
+    with pytest.raises(TypeError, match=r"time must be None for a Dask array X.* Dask data frame"):
+        certree.BoostedTreesRegressor(max_iter=1).fit(X, y, time="day")
     with pytest.raises(TypeError, match="got Array: pass the name, or load"):
         certree.TreeForestRegressor().fit(X, y, time=X[:, 0])
 

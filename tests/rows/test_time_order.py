@@ -117,7 +117,7 @@ def test_a_column_of_the_table_is_named():
     assert RowTimes.read("day", X, 4).values.tolist() == [20454, 20455, 20456, 20457]
     with pytest.raises(ValueError, match="time must name a column of X, got 'date'"):
         RowTimes.read("date", X, 4)
-    with pytest.raises(TypeError, match="X has no named columns"):
+    with pytest.raises(TypeError, match="unless X is a data frame in memory, got the text"):
         RowTimes.read("day", X.to_numpy(), 4)
 
 

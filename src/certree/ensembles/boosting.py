@@ -1366,7 +1366,7 @@ class BoostedTrees(StagedTrees):
         start_runs: Callable[[Sequence[tuple[int | None, ...]], int], list[list[Rounds]]],
         advance: Callable[[list[Rounds], int, int], Any] = advance,
     ) -> int:
-        """Return the number of rounds with the smallest validation loss, and set `thresholds_`.
+        """Return the number of rounds with the best validation loss, and set `thresholds_`.
 
         A run is a sequence of boosting rounds. A schedule is a possible value of `thresholds_`: the
         numbers of random thresholds per feature at which rounds may split, used in turn.
@@ -1376,7 +1376,8 @@ class BoostedTrees(StagedTrees):
         n : int
             Number of training rows.
         has_times : bool
-            Whether the latest rows validate; then there is no smallest number of rounds.
+            Whether the latest rows validate; then there is no smallest number of rounds, and more
+            rounds with nearly the smallest loss are preferred; see `choose_rounds`.
         choose : bool
             Whether to choose among the schedules of `_list_threshold_schedules`; False: keep
             `thresholds_`.
@@ -1394,7 +1395,8 @@ class BoostedTrees(StagedTrees):
         schedules = self._list_threshold_schedules(n) if choose else [self.thresholds_]
         most = plan.max_rounds * rate_factor // factor
         candidates = start_runs(schedules, factor)
-        best, n_rounds = choose_rounds(candidates, most, limit.take_fraction(0.5), advance)
+        limits = most, limit.take_fraction(0.5)
+        best, n_rounds = choose_rounds(candidates, *limits, advance, prefers_more=has_times)
         self.thresholds_ = schedules[best]
         # Of rows whose distribution changes, few rounds may be best.
         least = 0 if has_times else plan.min_rounds * rate_factor

@@ -688,8 +688,8 @@ class TreeForest(Forest):
         """
         if previous is not None and digest != self._fit_digest:
             raise ValueError(
-                "warm_start=True adds trees to the previous fit, but X, y, sample_weight, groups "
-                "or time are not those of that fit: pass the same rows, or set warm_start=False"
+                "warm_start=True adds trees to the previous fit, but X, y, sample_weight, groups, "
+                "time or gap are not those of that fit: pass the same ones, or set warm_start=False"
             )
         if previous is not None and self.n_estimators < len(previous):
             raise ValueError(
@@ -1079,7 +1079,7 @@ class TreeForest(Forest):
         row_sampling = RowSampling("repeated", n_draws, self._seed, rows.group)
         if rows.content ^ _hash_row_sampling(row_sampling) != self._fit_digest:
             raise ValueError(
-                "X, y, sample_weight, groups and time must be those of the fit, and they are not: "
+                "X, y, sample_weight, groups, time and gap must be those of the fit, and they are not: "
                 "pass them unchanged"
             )
         groups_of_outputs = self._output_groups.reorder(rows.columns)

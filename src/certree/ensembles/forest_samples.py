@@ -305,7 +305,10 @@ def sort_by_keys(keys: UInt64, weight: Float64 | None) -> tuple[Indices, int]:
 
 
 def sort_by_content(
-    hashes: UInt64, weight: Float64 | None, group: NDArray[Any] | None, *, by_time: bool = False
+    hashes: UInt64,
+    weight: Float64 | None,
+    group: NDArray[Any] | None,
+    first_excluded: Int32 | None = None,
 ) -> tuple[Indices, int, Int32 | None]:
     """Sort rows by keys of their content, so that their input order does not matter.
 
@@ -318,15 +321,16 @@ def sort_by_content(
     group : ndarray of int, shape (n,), or None
         Number of each row's group, 0 .. n_groups - 1, in the order of their names; None: rows have
         no groups.
-    by_time : bool
-        Whether groups are blocks of time, which keep their numbers.
+    first_excluded : ndarray of int32, shape (n_groups,), or None
+        If groups are blocks of time, which keep their numbers: the field of `ForestSamples`. None:
+        they are not.
 
     Returns
     -------
     order : ndarray of intp, shape (n,)
         Indices that sort the rows.
     content : int
-        56-bit hash of the sorted rows, weights and groups.
+        56-bit hash of the sorted rows, weights, groups and `first_excluded`.
     group : ndarray of int32, shape (n,), or None
         Group of each sorted row; groups are numbered by their content, or by time. None: there are
         no groups.
@@ -335,7 +339,7 @@ def sort_by_content(
         order, content = sort_by_keys(compute_keys(hashes, weight), weight)
         return order, content, None
     number = group
-    if not by_time:
+    if first_excluded is None:
         keys = compute_group_keys(hashes, group, weight)
         number = keys.argsort(kind="stable").argsort().astype(np.int32)[group]
     # Equal rows are ordered by their groups.
@@ -344,7 +348,10 @@ def sort_by_content(
     hashes[by_group] = compute_keys(hashes[by_group], group_weight)
     order, content = sort_by_keys(hashes, weight)
     group = number[order]
-    return order, content ^ compute_digest(group), group
+    content ^= compute_digest(group)
+    if first_excluded is not None:  # with another gap other trees predict rows out of their bags
+        content ^= compute_digest(first_excluded)
+    return order, content, group
 
 
 def compute_digest(values: NDArray[Any]) -> int:
@@ -369,7 +376,8 @@ class ForestSamples:
     input_index : ndarray of intp, shape (n,)
         Position of each row among the rows that were passed to `fit`.
     content : int
-        56-bit hash of rows, weights and groups. Two fits with equal hashes had the same rows.
+        56-bit hash of rows, weights, groups and `first_excluded`. Two fits with equal hashes had
+        the same rows, blocks of time and gap.
     columns : ndarray of intp, shape (q,)
         Column ``columns[k]`` of the target that was passed to `fit` is column k of `y`. Targets are
         sorted by a hash of their content, so sums over them do not depend on the order of the
@@ -420,8 +428,7 @@ class ForestSamples:
         if times is not None:
             input_group, first_excluded = times.number_blocks(N_TIME_BLOCKS, groups)
         hashes = hash_samples(*features.tables, y, order=feature_order)
-        by_time = times is not None
-        order, content, group = sort_by_content(hashes, rounded, input_group, by_time=by_time)
+        order, content, group = sort_by_content(hashes, rounded, input_group, first_excluded)
         return cls(
             SortedFeatures(features, order, feature_order),
             y[order],

@@ -195,17 +195,22 @@ def _collect_metadata(model: Any, executor: Executor, options: RoundOptions) -> 
     """Make the first pass over all rows: collect classes, features, groups and numbers of rows.
 
     model: boosted trees. If no earlier trees are passed in `options`, classes and features are set
-    as its fitted attributes, and so are its seed and learning rate. Otherwise raise ValueError if
-    classes or features differ from those of the model. executor: reads the rows; options: earlier
-    trees (`before`), and the column of times (`order`). Return what was collected.
+    as its fitted attributes, and so are its seed and learning rate. Otherwise the columns of groups
+    and times are updated; raise ValueError if classes or features differ from those of the model, or
+    X has no column of times. executor: reads the rows; options: earlier trees (`before`), and the
+    column of times (`order`). Return what was collected.
     """
     metadata = collect_metadata(model, executor).with_numbered_groups(executor)
+    time_column = None
+    if options.order is not None:
+        options.order.expect_column(metadata.attributes["feature_names_in_"])
+        time_column = options.order.column
     if options.before is None:
-        metadata.set_attributes(model, None if options.order is None else options.order.column)
+        metadata.set_attributes(model, time_column)
         model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
         model._set_learning_rate(stops_early(model.early_stopping, metadata.rows.n))
     else:
-        metadata.expect_same_encoding(model)
+        metadata.update_attributes(model, time_column)
     return metadata
 
 

@@ -124,10 +124,8 @@ def read_forest_samples(
     """
     weighting = copy_without_class_weights(model) if model._has_balanced_bags else model
     metadata = collect_metadata(weighting, executor).with_numbered_groups(executor)
-    if continues:
-        metadata.expect_same_encoding(model)
-    else:
-        metadata.set_attributes(model, None if time is None else time.column)
+    set_attributes = metadata.update_attributes if continues else metadata.set_attributes
+    set_attributes(model, None if time is None else time.column)
     executor.apply_memory_limit(_estimate_memory(model, metadata, has_times=time is not None))
     blocks, first_excluded = None, None
     if time is not None:
@@ -145,7 +143,7 @@ def read_forest_samples(
     bins, _ = make_binned_blocks(executor, *encoded, fine_ends=True, indexed=ranked)
     if is_classifier(model):
         set_hashes_of_fit(model, executor, n, continues=continues)
-    order, content, group = _sort_rows(executor, n, blocks)
+    order, content, group = _sort_rows(executor, n, blocks, first_excluded)
     sizes, has_weights = (n, bins.n_features, n_targets, len(ranked)), weight_scaling is not None
     rows = _gather_sorted_rows(model, executor, scratch, sizes, has_weights=has_weights)
     input_rows, positions = _NONE, _NONE.indices
@@ -279,7 +277,7 @@ _NONE = InputRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
 
 
 def _sort_rows(
-    executor: Executor, n: int, time_block: Int32 | None
+    executor: Executor, n: int, time_block: Int32 | None, first_excluded: Int32 | None
 ) -> tuple[Indices, int, Int32 | None]:
     """Sort the rows of all blocks by their content, and store the position of each row in its block.
 
@@ -287,8 +285,9 @@ def _sort_rows(
     the sorted order; n: number of rows; time_block: if rows have times, the number of the block of
     consecutive times to which each row belongs, (n,); these blocks are then its groups. Return the
     indices that sort the rows of all blocks, (n,); a hash of all rows; and the group of each sorted
-    row, (n,) int32, or None without groups and times; see `sort_by_content`. Raise ValueError if
-    the blocks have not n rows. Warn if many rows repeat others, unless there are groups.
+    row, (n,) int32, or None without groups and times; see `sort_by_content`, also for
+    `first_excluded`. Raise ValueError if the blocks have not n rows. Warn if many rows repeat
+    others, unless there are groups.
     """
     digests = dict(executor.reduce(list_digests))
     blocks = sorted(executor.reduce(list_hashes), key=itemgetter(0))
@@ -306,9 +305,8 @@ def _sort_rows(
         group = np.unique(np.concatenate(groups), return_inverse=True)[1].astype(np.int32)
     else:
         warn_of_repeated_rows(count_equal_rows(hashes), n)
-    by_time = time_block is not None
-    group = time_block if by_time else group
-    order, content, group = sort_by_content(hashes, weight, group, by_time=by_time)
+    group = group if time_block is None else time_block
+    order, content, group = sort_by_content(hashes, weight, group, first_excluded)
     position = np.empty(n, dtype=np.uint64)
     position[order] = np.arange(n, dtype=np.uint64)
     per_block = [position[begin:end] for begin, end in pairwise(ends)]

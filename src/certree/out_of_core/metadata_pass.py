@@ -287,6 +287,18 @@ class FitMetadata:
         """
         set_learned_attributes(model, {**self.attributes, TIME_ATTRIBUTE: time_column})
 
+    def update_attributes(self, model: Any, time_column: str | None = None) -> None:
+        """Check the rows of a warm start, and store that they had groups or times.
+
+        Without groups or times, what the model has stored of earlier fits stays, as in memory.
+        model, time_column: as in `set_attributes`. Raise ValueError as `expect_same_encoding`.
+        """
+        self.expect_same_encoding(model)
+        found = {**self.attributes, TIME_ATTRIBUTE: time_column}
+        for name in (GROUPS_ATTRIBUTE, TIME_ATTRIBUTE):
+            if found[name] is not None:
+                setattr(model, name, found[name])
+
     def expect_same_encoding(self, model: Any) -> None:
         """Check before a warm start that rows are encoded as in the last fit of the model.
 

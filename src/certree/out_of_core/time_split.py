@@ -28,6 +28,7 @@ from certree.rows.time_order import (
     Period,
     RowTimes,
     TimeCut,
+    expect_time_column,
     join_dates,
     raise_for_equal_times,
 )
@@ -70,6 +71,19 @@ class TimeArguments:
             )
         return cls(time, gap, independent)
 
+    def expect_column(self, names: Any) -> None:
+        """Raise an error unless X has the column of times, also if its values are not read.
+
+        names: names of the columns of X, (p,); None: X is a Dask array. Raise TypeError if it is, and
+        ValueError if there is no such column.
+        """
+        if names is None:
+            raise TypeError(
+                f"time must be None for a Dask array X, whose columns have no names, got "
+                f"{self.column!r}: pass X as a Dask data frame with this column"
+            )
+        expect_time_column(self.column, names)
+
     def read_column(self, chunk: Chunk) -> RowTimes:
         """Return the times of a chunk's rows, which `RowTimes.values` holds as numbers.
 
@@ -77,10 +91,7 @@ class TimeArguments:
         no names, and TypeError or ValueError for wrong times, with a note that names the chunk.
         """
         if isinstance(chunk.X, np.ndarray):
-            raise TypeError(
-                f"time must be None for a Dask array X, whose columns have no names, got "
-                f"{self.column!r}: pass X as a Dask data frame with this column"
-            )
+            self.expect_column(None)
         try:
             times = RowTimes.read(
                 self.column, chunk.X, len(chunk.y), is_independent=self.is_independent

@@ -639,14 +639,22 @@ def _get_column(name: str, X: Any) -> Any:
     frame = as_data_frame(X)
     if frame is None:
         raise TypeError(
-            f"time must have one value for each row of X, got the text {name!r}: X has no named "
-            "columns, so pass the times themselves"
+            "time must have one value for each row of X, unless X is a data frame in memory, got the "
+            f"text {name!r}: pass the times themselves"
         )
-    if name not in frame.columns:
-        raise ValueError(
-            f"time must name a column of X, got {name!r}: {suggest_names(name, frame.columns)}"
-        )
+    expect_time_column(name, frame.columns)
     return frame[name].to_native()
+
+
+def expect_time_column(name: str, names: Sequence[str] | NDArray[Any]) -> None:
+    """Raise a ValueError unless a column has the name that was passed as `time`.
+
+    name: value of the argument. names: names of the columns of X.
+    """
+    if name not in names:
+        raise ValueError(
+            f"time must name a column of X, got {name!r}: {suggest_names(name, names)}"
+        )
 
 
 def _read_times(time: Any, n: int, name: str | None) -> tuple[DateColumn | None, Float64]:
