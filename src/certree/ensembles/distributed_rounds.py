@@ -371,9 +371,10 @@ def make_start_scores(
 class DistributedEvaluation(Evaluation):
     """Score rounds that are made in several processes (ranks), each with some of the rows.
 
-    See `Evaluation` for early stopping and callbacks.
-
-    Functions in `scored` take the result of `score_rounds`, or for a scorer the raw predictions of the
+    See `Evaluation` for early stopping and callbacks, and for its fields, which the constructor takes
+    too. Of these `scored` differs: it is the sequence of functions that return a score, the higher the
+    better, of the training rows and, if there is one, of the validation set. Here they take the negated
+    mean losses that `score_rounds` returns, or for a scorer of scikit-learn the raw predictions of the
     scored rows of all ranks.
 
     Parameters

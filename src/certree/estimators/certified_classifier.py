@@ -217,7 +217,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         It is a pruning of the grown tree by cost-complexity with Gini impurity; cross-validation in
         the training set chooses alpha, the price of a leaf. The calibration set certifies it and,
         as `selection` says, may choose the classes of its leaves. None: all prunings of the tree
-        vote. To limit growth, use ``grower__max_leaf_nodes``.
+        vote. To limit growth instead, pass ``grower=Cart(max_leaf_nodes=64)``, or call
+        ``set_params(grower__max_leaf_nodes=64)``, which turns the name of a grower into its object.
     {max_depth}
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features are categorical. "from_dtype": columns with a category, string or object

@@ -449,15 +449,22 @@ def read_model_batches(
         Further columns to read, which may be features. If they are not, their types are those that
         the values of a CSV file have.
     are_copied : bool
-        Whether `extra_columns` are the argument `keep`: words such as NA are text in those of CSV
-        files, where only empty fields are missing.
+        Whether `extra_columns` are copied to an output, as the argument `keep` of `predict_files`:
+        words such as NA are text in those of CSV files, where only empty fields are missing.
     n_rows : int
         Largest number of rows of a batch.
 
     Returns
     -------
     iterator of Batch
-        In the order of the source. A column that a file lacks is missing in its batches.
+        In the order of the source. The tables of the batches of a file do not have the columns that
+        the file lacks.
+
+    Raises
+    ------
+    ValueError
+        While batches are read: if a file lacks the target or all features, or a single file lacks a
+        column to copy.
     """
     names, _ = list_input_columns(model)
     targets = [] if target is None else [target]
