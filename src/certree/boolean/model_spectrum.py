@@ -175,7 +175,8 @@ def extract_trees(model: Any) -> tuple[Trees, Float64]:
         return _extract_sklearn_trees(model.estimators_)
     raise TypeError(
         "model must be a fitted tree, forest or ensemble of boosted trees of certree, a decision "
-        f"tree or forest of scikit-learn, or (Tree, values), got {shortened(model)}"
+        "tree or forest of scikit-learn, or a pair (Tree, values of its nodes), got "
+        f"{shortened(model)}"
     )
 
 

@@ -240,7 +240,8 @@ class Guarantees:
         duplicates : {"auto", "genuine", "copies", "refuse"}
             "auto": a small number of rows may equal each other or rows of the fit
             (`certree.certify` states it); "genuine": all rows are new draws; "copies": equal rows
-            count once; "refuse": no row may equal another or one of the fit.
+            count once; "refuse": no row may equal another or one of the fit. Rows of the fit are
+            known only for models of certree, which keep their hashes.
         groups : array-like of shape (n,), or None
             Group of each row, such as a customer, if rows of a group depend on each other.
             `certificate` and `nearby` then count groups, as `certree.certify` does, and the other
@@ -306,7 +307,8 @@ class Guarantees:
         duplicates : {"auto", "genuine", "copies", "refuse"}
             "auto": a small number of rows may equal each other or rows of the fit
             (`certree.certify` states it); "genuine": all rows are new draws; "copies": equal rows
-            count once; "refuse": no row may equal another or one of the fit.
+            count once; "refuse": no row may equal another or one of the fit. Rows of the fit are
+            known only for models of certree, which keep their hashes.
         groups : sequence of ndarray of shape (n_batch,), or None
             Group of each row of each batch, as of `by_rows`. It is read after the last batch, so that
             `batches` may fill it. None: rows are independent.
@@ -1680,7 +1682,9 @@ def conditional_guarantees(
     duplicates : {"auto", "genuine", "copies", "refuse"}
         "auto": a small number of rows may equal each other or rows of the fit (`certree.certify`
         states it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no
-        row may equal another or one of the fit.
+        row may equal another or one of the fit. Rows of the fit are known only for models of
+        certree, also inside ensembles and pipelines of scikit-learn, which keep their hashes; for
+        other models only rows of X are compared with each other.
 
     Returns
     -------
@@ -1757,7 +1761,8 @@ def certify_fitted(
         How rows are treated that equal each other or rows of the fit. "auto": up to max(1, sqrt(n)
         / 4) of n count as draws, more, up to 2 % of n, as errors, and more raise ValueError.
         "genuine": all rows are new draws. "copies": equal rows count once. "refuse": no row may
-        equal another or one of the fit. None: "auto".
+        equal another or one of the fit. None: "auto". Rows of the fit are known only for models of
+        certree, which keep their hashes.
     groups : array-like of shape (n,), str or None
         Group of each row, such as a customer, if rows of a group depend on each other; if X names
         files, the name of the column of groups. The certificate then counts groups; see

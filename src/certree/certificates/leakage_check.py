@@ -149,7 +149,8 @@ def select_calibration_rows(
     duplicates : {"auto", "genuine", "copies", "refuse"}
         "auto": a small number of rows may equal each other or rows of the fit (`certify` states
         it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row
-        may equal another or one of the fit.
+        may equal another or one of the fit. Rows of the fit are known only for models of certree,
+        which keep their hashes.
     groups : array-like of shape (n,), or None
         Group of each row, if only groups are independent; None: rows are independent.
     times : RowTimes or None
@@ -282,7 +283,8 @@ class LeakageCheck:
     duplicates : {"auto", "genuine", "copies", "refuse"}
         "auto": a small number of rows may equal each other or rows of the fit (`certify` states
         it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row
-        may equal another or one of the fit.
+        may equal another or one of the fit. Rows of the fit are known only for models of certree,
+        which keep their hashes.
     """
 
     def __init__(self, classifier: Any, duplicates: Duplicates) -> None:

@@ -126,7 +126,8 @@ class Prior(ArrayRecord):
         if not float(np.exp(self.log_share).sum()) + proposed <= 1 + 1e-9:
             raise ValueError(
                 "log_share and candidate_labels must have probabilities that sum to at most 1, got "
-                f"{float(np.exp(self.log_share).sum()) + proposed:g}"
+                f"{float(np.exp(self.log_share).sum()) + proposed:g}: subtract the log of this sum "
+                "from log_share and from the log_share of each candidate"
             )
         for distribution in self.distributions:
             distribution.check_tree(self.tree)

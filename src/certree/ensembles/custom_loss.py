@@ -358,6 +358,7 @@ def _copy_numbers(name: str, result: Any, n: int) -> Float64:
     if not np.isfinite(numbers).all():
         raise ValueError(
             f"{name} must hold finite numbers, got {numbers[~np.isfinite(numbers)][0]}: clip the "
-            "scores in the function"
+            "scores that the function gets before it takes exp or log of them, so that nothing "
+            "overflows"
         )
     return numbers

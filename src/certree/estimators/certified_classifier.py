@@ -901,7 +901,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             )
         if trained is not None and n_codes + rows.n_others != len(trained.class_positions):
             raise DamagedModelError(
-                "is_trained must have an entry for each class of training and calibration set"
+                f"is_trained must have {n_codes + rows.n_others} entries, one for each class of "
+                f"training and calibration set, got {len(trained.class_positions)}"
             )
         is_same_set = (held.grouped, held.n) == (certificate.grouped, certificate.n)
         if not is_same_set or not math.isclose(
