@@ -460,12 +460,12 @@ class Guarantees:
             Names of families. "error": the error on all rows; "recall": the error on the rows of
             each true class; "precision": the error on the rows of each predicted class; "groups":
             the error in each group; "gaps": for each ordered pair of groups the error in the first
-            minus the error in the second. For certified trees also "leaves": the error in each leaf
-            of the smallest pruning that predicts the same, and "cells": the error in each node of
-            ``tree_``; the keys of both are node numbers of ``tree_``. If the rules of the tree have
-            numbers (see `rules`), "leaves" has the error of each rule instead, and its keys are
-            these numbers, such as "R1". None: all families that are possible here, without "cells"
-            if rules have numbers.
+            minus the error in the second, by the pair as a tuple. For certified trees also
+            "leaves": the error in each leaf of the smallest pruning that predicts the same, and
+            "cells": the error in each node of ``tree_``; the keys of both are node numbers of
+            ``tree_``. If the rules of the tree have numbers (see `rules`), "leaves" has the error
+            of each rule instead, and its keys are these numbers, such as "R1". None: all families
+            that are possible here, without "cells" if rules have numbers.
         groups : array-like of shape (n_rows,), or None
             Group of each row of the caller's table, such as a hospital; for certified estimators of
             each row passed to ``fit``, whatever its weight and use. Must not be chosen by looking
@@ -1660,7 +1660,7 @@ def conditional_guarantees(
         Names of families. "error": the error on all rows; "recall": the error on the rows of each
         true class; "precision": the error on the rows of each predicted class; "groups": the error
         in each group; "gaps": for each ordered pair of groups the error in the first minus the
-        error in the second. None: all that are possible.
+        error in the second, by the pair as a tuple. None: all that are possible.
     groups : array-like of shape (n,), or None
         Group of each row, such as a hospital; must not be chosen by looking at errors. The rows
         must still be drawn independently of each other.

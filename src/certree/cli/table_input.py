@@ -225,7 +225,7 @@ def read_features(
     Returns
     -------
     X : ndarray of shape (n, p), or pandas.DataFrame
-        Features, in the order of the fit.
+        Features, in the order of the fit; a data frame for a pipeline that was fitted with names.
     columns : dict of str to pyarrow.ChunkedArray
         The columns of `options`, by their names.
 
@@ -297,7 +297,7 @@ class LabelledRows(NamedTuple):
     Attributes
     ----------
     X : ndarray of shape (n, p), or pandas.DataFrame
-        Features, in the order of the fit.
+        Features, in the order of the fit; a data frame for a pipeline that was fitted with names.
     y : ndarray of shape (n,)
         Targets: classes of the model, or numbers.
     groups : ndarray of shape (n,), or None

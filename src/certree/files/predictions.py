@@ -183,7 +183,8 @@ def predict_files(
     batch_size : int
         Number of rows that are processed at a time.
     verbose : int
-        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines of
+        text. Bars need the package rich; without it there are lines everywhere.
 
     Returns
     -------
