@@ -182,8 +182,8 @@ class CustomLossAdapter(RegressionLoss):
         )
         if (hessian < 0).any():
             raise ValueError(
-                f"Hessians of gradient_hessian must be >= 0, got {hessian.min():g}: return those of a "
-                "parabola above the loss"
+                f"Hessians of gradient_hessian must be >= 0, got {hessian.min():g}: return the second "
+                "derivatives of a convex upper bound of the loss, such as a parabola"
             )
         return gradient[None], np.maximum(hessian, _MIN_HESSIAN)[None]
 
