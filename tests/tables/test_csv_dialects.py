@@ -508,7 +508,9 @@ def test_k_a_is_missing_among_numbers(tmp_path):
 def test_a_fit_to_files_warns_of_exceptions(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text(text_of(table_with_exceptions(200, 2)))
-    message = "column 'x' of .*: 2 values are no numbers and count as missing: so-so, unclear"
+    message = (
+        "column 'x' of .*: 2 values cannot be read as numbers and count as missing: so-so, unclear"
+    )
     with pytest.warns(UserWarning, match=message):
         BoostedTreesClassifier(max_iter=2, random_state=0).fit(path, "y")
 
@@ -805,12 +807,12 @@ def test_exceptions_and_new_values_are_named_in_predictions(fitted, tmp_path):
         predict_files(model, new, tmp_path / "out.parquet")
     texts = [str(one.message) for one in [*caught, *unseen]]
     assert not any("not seen" in text and "count as missing" in text for text in texts)
-    for part in ("1 of 100 values are no numbers", "1 category that the fit has not seen, in 2"):
+    for part in ("values cannot be read as numbers", "1 category that the fit has not seen, in 2"):
         assert any(part in text for text in texts)
     new.write_bytes(content.replace("1.234", "offen", 2).encode("latin-1"))
     message = (
         r"'betrag' must hold numbers as in the fit \(read as: number, .*\), got 'offen' in .*: "
-        "2 of 100 values are no such numbers; write them as in the fit, state"
+        "2 of 100 values cannot be read as such numbers; write them as in the fit, state"
     )
     with pytest.raises(ValueError, match=message):
         predict_files(model, new, tmp_path / "out.parquet")

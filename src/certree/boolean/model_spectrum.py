@@ -55,8 +55,8 @@ def spectrum(
     """Compute the exact spectrum of a tree model: its output as a sum of products of signs of bits.
 
     A bit is a two-valued feature, or the comparison of a feature with a threshold of the trees.
-    Each term of the sum is a coefficient times the product (character) of the signs -1 or 1 of a
-    set of bits.
+    Each term of the sum is a coefficient times the product (character) of the signs of a set of
+    bits. The sign is 1 if the bit is 0, and -1 if it is 1.
 
     Parameters
     ----------
@@ -72,10 +72,16 @@ def spectrum(
     coding : {"auto", "0/1", "-1/+1", "thresholds"}
         Values of the features: the two named values, or any numbers for "thresholds". "auto": two
         values if all thresholds are 0.5, or all are 0; otherwise numbers, with one bit for each
-        threshold. Bits of thresholds depend on each other: values and coefficients are still exact,
-        but squares are means over combinations of bits that no row can have.
+        threshold. With two values, bit j is feature j; its sign is 1 for the value 0 and -1 for the
+        value 1 of "0/1", and the value itself of "-1/+1". With "thresholds", bits are the distinct
+        pairs of feature and threshold, in the order of features, then of thresholds; the sign is -1
+        for values at most the threshold, 1 for others. Bits of thresholds depend on each other:
+        values and coefficients are still exact, but squares are means over combinations of bits
+        that no row can have.
     mean : array-like of shape (n_bits,), or None
-        Means of the signs, for the expansion over independent features with these means; None: 0.
+        Means of the signs, strictly between -1 and 1, in the order of the bits, for the expansion
+        over independent bits with these means; None: 0. The field `bits` of a result without `mean`
+        lists the bits.
     n_jobs : int or None
         Number of threads; None is one, -1 all. The result does not depend on it.
 
@@ -169,7 +175,8 @@ def extract_trees(model: Any) -> tuple[Trees, Float64]:
         return _extract_sklearn_trees(model.estimators_)
     raise TypeError(
         "model must be a fitted tree, forest or ensemble of boosted trees of certree, a decision "
-        f"tree or forest of scikit-learn, or (Tree, values), got {shortened(model)}"
+        "tree or forest of scikit-learn, or a pair (Tree, values of its nodes), got "
+        f"{shortened(model)}"
     )
 
 

@@ -110,7 +110,8 @@ class Spectrum(ArrayRecord):
         bits : Bits
             The features and thresholds that define the bits.
         mean : ndarray of float64, shape (n_bits,), or None
-            Means of the signs of the bits, strictly between -1 and 1; None: 0.
+            Means of the signs of the bits, strictly between -1 and 1; the sign of a bit is 1 if it
+            is 0, and -1 if it is 1. None: 0.
 
         Returns
         -------

@@ -164,7 +164,8 @@ class CertifiedRegressorMixin:
         duplicates : {"auto", "genuine", "copies", "refuse"} or None
             "auto": a small number of rows may equal each other or rows of the fit
             (`certree.certify` states it); "genuine": all rows are new draws; "copies": equal rows
-            count once; "refuse": no row may equal another or one of the fit. None: "auto".
+            count once; "refuse": no row may equal another or one of the fit. None: "auto". The model
+            keeps hashes of the rows of its fit.
         groups : array-like of shape (n,), or None
             Group of each row, such as a customer, if rows of a group depend on each other; the
             bound is then on the mean over groups of each group's mean error. No row of the fit may

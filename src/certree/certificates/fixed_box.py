@@ -79,7 +79,8 @@ class FixedBox(ArrayRecord):
         counts = self.stats.check_tree(self.tree).counts
         if counts.shape[1] != 2:
             raise ValueError(
-                f"stats must count rows of 2 classes, got {counts.shape[1]} classes: pass y of 0 and 1"
+                f"stats must count rows of 2 classes, got {counts.shape[1]} classes: count rows with "
+                "classes 0 and 1 by certree.certificates.fixed_box; more classes are not supported"
             )
         if (counts % 1 != 0).any() or not counts[0].sum() >= 1:
             raise ValueError(

@@ -240,7 +240,8 @@ class Guarantees:
         duplicates : {"auto", "genuine", "copies", "refuse"}
             "auto": a small number of rows may equal each other or rows of the fit
             (`certree.certify` states it); "genuine": all rows are new draws; "copies": equal rows
-            count once; "refuse": no row may equal another or one of the fit.
+            count once; "refuse": no row may equal another or one of the fit. Rows of the fit are
+            known only for models of certree, which keep their hashes.
         groups : array-like of shape (n,), or None
             Group of each row, such as a customer, if rows of a group depend on each other.
             `certificate` and `nearby` then count groups, as `certree.certify` does, and the other
@@ -306,7 +307,8 @@ class Guarantees:
         duplicates : {"auto", "genuine", "copies", "refuse"}
             "auto": a small number of rows may equal each other or rows of the fit
             (`certree.certify` states it); "genuine": all rows are new draws; "copies": equal rows
-            count once; "refuse": no row may equal another or one of the fit.
+            count once; "refuse": no row may equal another or one of the fit. Rows of the fit are
+            known only for models of certree, which keep their hashes.
         groups : sequence of ndarray of shape (n_batch,), or None
             Group of each row of each batch, as of `by_rows`. It is read after the last batch, so that
             `batches` may fill it. None: rows are independent.
@@ -458,12 +460,12 @@ class Guarantees:
             Names of families. "error": the error on all rows; "recall": the error on the rows of
             each true class; "precision": the error on the rows of each predicted class; "groups":
             the error in each group; "gaps": for each ordered pair of groups the error in the first
-            minus the error in the second. For certified trees also "leaves": the error in each leaf
-            of the smallest pruning that predicts the same, and "cells": the error in each node of
-            ``tree_``; the keys of both are node numbers of ``tree_``. If the rules of the tree have
-            numbers (see `rules`), "leaves" has the error of each rule instead, and its keys are
-            these numbers, such as "R1". None: all families that are possible here, without "cells"
-            if rules have numbers.
+            minus the error in the second, by the pair as a tuple. For certified trees also
+            "leaves": the error in each leaf of the smallest pruning that predicts the same, and
+            "cells": the error in each node of ``tree_``; the keys of both are node numbers of
+            ``tree_``. If the rules of the tree have numbers (see `rules`), "leaves" has the error
+            of each rule instead, and its keys are these numbers, such as "R1". None: all families
+            that are possible here, without "cells" if rules have numbers.
         groups : array-like of shape (n_rows,), or None
             Group of each row of the caller's table, such as a hospital; for certified estimators of
             each row passed to ``fit``, whatever its weight and use. Must not be chosen by looking
@@ -1658,7 +1660,7 @@ def conditional_guarantees(
         Names of families. "error": the error on all rows; "recall": the error on the rows of each
         true class; "precision": the error on the rows of each predicted class; "groups": the error
         in each group; "gaps": for each ordered pair of groups the error in the first minus the
-        error in the second. None: all that are possible.
+        error in the second, by the pair as a tuple. None: all that are possible.
     groups : array-like of shape (n,), or None
         Group of each row, such as a hospital; must not be chosen by looking at errors. The rows
         must still be drawn independently of each other.
@@ -1680,7 +1682,9 @@ def conditional_guarantees(
     duplicates : {"auto", "genuine", "copies", "refuse"}
         "auto": a small number of rows may equal each other or rows of the fit (`certree.certify`
         states it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no
-        row may equal another or one of the fit.
+        row may equal another or one of the fit. Rows of the fit are known only for models of
+        certree, also inside ensembles and pipelines of scikit-learn, which keep their hashes; for
+        other models only rows of X are compared with each other.
 
     Returns
     -------
@@ -1757,7 +1761,8 @@ def certify_fitted(
         How rows are treated that equal each other or rows of the fit. "auto": up to max(1, sqrt(n)
         / 4) of n count as draws, more, up to 2 % of n, as errors, and more raise ValueError.
         "genuine": all rows are new draws. "copies": equal rows count once. "refuse": no row may
-        equal another or one of the fit. None: "auto".
+        equal another or one of the fit. None: "auto". Rows of the fit are known only for models of
+        certree, which keep their hashes.
     groups : array-like of shape (n,), str or None
         Group of each row, such as a customer, if rows of a group depend on each other; if X names
         files, the name of the column of groups. The certificate then counts groups; see

@@ -149,7 +149,8 @@ def select_calibration_rows(
     duplicates : {"auto", "genuine", "copies", "refuse"}
         "auto": a small number of rows may equal each other or rows of the fit (`certify` states
         it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row
-        may equal another or one of the fit.
+        may equal another or one of the fit. Rows of the fit are known only for models of certree,
+        which keep their hashes.
     groups : array-like of shape (n,), or None
         Group of each row, if only groups are independent; None: rows are independent.
     times : RowTimes or None
@@ -208,7 +209,8 @@ class _MatchesOfFit:
     def add(self, rows: Any, codes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Compare a batch of rows with the rows of the fit.
 
-        rows: the rows, (n_batch, p); codes: class codes of the model, (n_batch,). Return two bool
+        rows: the rows, (n_batch, p); codes: true class of each row as a class code of the model,
+        (n_batch,). Return two bool
         arrays (n_batch,): whether a row equals one of the fit exactly, and whether it does after
         rounding to float32. Updates the counts from which `expected` and `why_not_genuine` are
         computed.
@@ -281,7 +283,8 @@ class LeakageCheck:
     duplicates : {"auto", "genuine", "copies", "refuse"}
         "auto": a small number of rows may equal each other or rows of the fit (`certify` states
         it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row
-        may equal another or one of the fit.
+        may equal another or one of the fit. Rows of the fit are known only for models of certree,
+        which keep their hashes.
     """
 
     def __init__(self, classifier: Any, duplicates: Duplicates) -> None:
@@ -459,11 +462,13 @@ def _number_dependent_groups(groups: ArrayLike, n: int) -> Indices | None:
 
 
 def _encode_classes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray[Any]:
-    """Return the class codes of a model inside a classifier, (n,).
+    """Encode true classes as the integer codes of a model inside a classifier, (n,).
 
-    model: the inner model; classifier: the outer one, such as an ensemble; truth: true classes,
-    (n,). Classes that the model does not know share one code, which none of its classes has. All
-    codes are 0 if the model has several targets, or `truth` has another type than its classes.
+    model: the inner model; classifier: the outer one, such as an ensemble; truth: true class of each
+    of n rows. If both models have equally many classes, the classes are those of the outer one, in
+    its order, as scikit-learn fits inner models to class numbers; else they are those of the inner
+    model. Other classes share one code, which none of these has. All codes are 0 if the inner model
+    has several targets, or `truth` has another type than the classes.
     """
     known, given = model.classes_, getattr(classifier, "classes_", None)
     if isinstance(known, list):

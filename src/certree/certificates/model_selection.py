@@ -207,10 +207,12 @@ class ModelSelection(_SelectionData):
 
     @cached_property
     def both(self) -> NodeStats:
-        """Class counts of training plus calibration rows, with the training set's labels.
+        """Class counts of training plus calibration rows in each node, as `NodeStats`.
 
-        `NodeStats` with counts (m, K): those of ``held.grown`` plus those of the attribute `stats`,
-        without calibration rows of classes that no training row has.
+        The counts are (m, K): those of ``held.grown`` (training set) plus those of the attribute
+        `stats` (calibration set), without calibration rows of classes that no training row has. The
+        label of each node, the class that it predicts as a leaf, is that of ``held.grown``: the
+        calibration rows do not change it.
         """
         grown = self.held.grown
         counts = grown.counts + self.stats.counts[:, : grown.n_classes]

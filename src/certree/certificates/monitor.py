@@ -209,8 +209,9 @@ class Monitor:
     def _stakes(self) -> Float64:
         """The stakes lambda in the monitor's products of ``1 + lambda (loss - bound)``, array (8,).
 
-        They depend on the bound alone, and are a geometric sequence in ascending order. The
-        smallest one is best if the mean loss is a quarter above the bound, or a quarter nearer to 1.
+        They depend on the bound alone, and are a geometric sequence in ascending order. For losses
+        0 and 1 the smallest one is best if the mean loss is 1.25 * bound, or ``bound + 0.25 * (1 -
+        bound)`` if that is less. The largest one is 0.8 / bound, at most 1e150.
         """
         largest = min(_MOST / self.bound, MAX_SETTING)
         return np.geomspace(0.25 / max(self.bound, 1 - self.bound), largest, _N_STAKES)

@@ -115,7 +115,7 @@ class Prior(ArrayRecord):
             if not (totals <= 1 + 1e-9).all():  # also refuses NaN
                 raise ValueError(
                     f"{name} must hold logs of probabilities that sum to at most 1, got a sum of "
-                    f"{totals.max():g}"
+                    f"{totals.max():g}: subtract the log of each such sum from its logs"
                 )
             # A sum over nodes of such logs would exceed float64.
             values = freeze(np.where(values < -MAX_SETTING, -np.inf, values))
@@ -126,7 +126,8 @@ class Prior(ArrayRecord):
         if not float(np.exp(self.log_share).sum()) + proposed <= 1 + 1e-9:
             raise ValueError(
                 "log_share and candidate_labels must have probabilities that sum to at most 1, got "
-                f"{float(np.exp(self.log_share).sum()) + proposed:g}"
+                f"{float(np.exp(self.log_share).sum()) + proposed:g}: subtract the log of this sum "
+                "from log_share and from the log_share of each candidate"
             )
         for distribution in self.distributions:
             distribution.check_tree(self.tree)

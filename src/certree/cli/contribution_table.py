@@ -64,8 +64,8 @@ def tabulate_contributions(
     expect_distinct(names)
     if both := [name for name in keys if name in names]:
         raise ValueError(
-            f"--keep must not name a feature, whose contribution has its name, got {both[0]!r}: leave "
-            "it out"
+            f"--keep must not name a feature, got {both[0]!r}, as the column of a feature's "
+            "contribution has the same name: leave it out"
         )
     probabilities = {f"probability_{output}" for output in outputs}
     first = {"row": rows} | {

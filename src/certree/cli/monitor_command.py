@@ -271,7 +271,7 @@ class _Decision:
         model : fitted estimator
             The model.
         X : ndarray of shape (n, p), or pandas.DataFrame
-            Features, in the order of the fit.
+            Features, in the order of the fit; a data frame for a pipeline that was fitted with names.
         y : ndarray of shape (n,)
             Targets.
         unit : float or None

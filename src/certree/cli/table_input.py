@@ -219,15 +219,15 @@ def read_features(
         The table. If the model was fitted with feature names, other columns of the table, such as a
         target, are ignored; else all columns but those of `options` must be features.
     options : dict of str to list of str
-        Columns to copy, by the option that names them. Those of CSV files that are no features are
-        text, as it is written.
+        Names of the columns to copy, by the option that names them, such as "--keep". Those of CSV
+        files that are no features are text, as it is written.
 
     Returns
     -------
     X : ndarray of shape (n, p), or pandas.DataFrame
-        Features, in the order of the fit.
+        Features, in the order of the fit; a data frame for a pipeline that was fitted with names.
     columns : dict of str to pyarrow.ChunkedArray
-        The columns of `options`.
+        The columns of `options`, by their names.
 
     Raises
     ------
@@ -297,7 +297,7 @@ class LabelledRows(NamedTuple):
     Attributes
     ----------
     X : ndarray of shape (n, p), or pandas.DataFrame
-        Features, in the order of the fit.
+        Features, in the order of the fit; a data frame for a pipeline that was fitted with names.
     y : ndarray of shape (n,)
         Targets: classes of the model, or numbers.
     groups : ndarray of shape (n,), or None

@@ -93,6 +93,10 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     such as ``DecisionTreeClassifier(max_depth=1)``; its `estimator_weights_` are twice those here.
     The trees of certree (estimator=None) may split otherwise than those of scikit-learn.
 
+    `predict_proba` gives the second of two classes the logistic function of 2 f, and each of more
+    classes the softmax of twice its sum of alphas. There a learner without an error in n rows
+    counts with ``alpha = ln(n + 1) / 2``.
+
     K > 2 classes use SAMME: ``alpha = 1/2 (ln((1 - eps) / eps) + ln(K - 1))``, and the class with
     the largest sum of alphas is predicted. Zhu, Zou, Rosset and Hastie (section 2) show that each
     round is the best forward step for the loss ``exp(-f_y / (K - 1))`` with scores f of sum 0, and

@@ -1924,7 +1924,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines of
+        text. Bars need the package rich; without it there are lines everywhere.
 
     Attributes
     ----------

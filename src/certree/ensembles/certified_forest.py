@@ -495,8 +495,9 @@ class CertifiedForestClassifier(ForestClassifier):
     ) -> Self:
         """Grow trees on samples of the rows, choose how they vote, and certify the vote.
 
-        With `time`, the latest 35 % of the rows certify the vote and grow no tree, as rows out of a
-        sample are no later than those in it.
+        The rows out of a tree's sample estimate its error, from which the vote is certified. They are
+        not later than those in the sample, so with `time` the latest 35 % of the rows certify the
+        vote instead, and grow no tree.
 
         Parameters
         ----------
@@ -505,9 +506,9 @@ class CertifiedForestClassifier(ForestClassifier):
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row in growing and labelling trees and in the weights of prunings; only
-            ratios matter. A certificate counts every row of positive weight once. Rows of weight
-            zero are ignored.
+            Weight of each row in growing and labelling trees, and in the weights with which the
+            prunings of a tree (subtrees with the same root) vote; only ratios matter. A certificate
+            counts every row of positive weight once. Rows of weight zero are ignored.
         {time} {gap} {independent}
 
         Returns

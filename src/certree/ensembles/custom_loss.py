@@ -182,8 +182,8 @@ class CustomLossAdapter(RegressionLoss):
         )
         if (hessian < 0).any():
             raise ValueError(
-                f"Hessians of gradient_hessian must be >= 0, got {hessian.min():g}: return those of a "
-                "parabola above the loss"
+                f"Hessians of gradient_hessian must be >= 0, got {hessian.min():g}: return the second "
+                "derivatives of a convex upper bound of the loss, such as a parabola"
             )
         return gradient[None], np.maximum(hessian, _MIN_HESSIAN)[None]
 
@@ -358,6 +358,7 @@ def _copy_numbers(name: str, result: Any, n: int) -> Float64:
     if not np.isfinite(numbers).all():
         raise ValueError(
             f"{name} must hold finite numbers, got {numbers[~np.isfinite(numbers)][0]}: clip the "
-            "scores in the function"
+            "scores that the function gets before it takes exp or log of them, so that nothing "
+            "overflows"
         )
     return numbers

@@ -371,9 +371,10 @@ def make_start_scores(
 class DistributedEvaluation(Evaluation):
     """Score rounds that are made in several processes (ranks), each with some of the rows.
 
-    See `Evaluation` for early stopping and callbacks.
-
-    Functions in `scored` take the result of `score_rounds`, or for a scorer the raw predictions of the
+    See `Evaluation` for early stopping and callbacks, and for its fields, which the constructor takes
+    too. Of these `scored` differs: it is the sequence of functions that return a score, the higher the
+    better, of the training rows and, if there is one, of the validation set. Here they take the negated
+    mean losses that `score_rounds` returns, or for a scorer of scikit-learn the raw predictions of the
     scored rows of all ranks.
 
     Parameters
@@ -403,19 +404,20 @@ class DistributedEvaluation(Evaluation):
         return new.scores
 
     def _predict(self, runs: Sequence[Rounds]) -> Float64:
-        """Return the argument of the functions in `scored`, after the last round; `runs` is ignored.
+        """Return the argument of the score functions after the rounds so far; `runs` is ignored.
 
-        It is the negated mean losses, (1,) or (2,), or raw predictions, as `compute_scores` states.
+        The score functions are those in the field `scored`. Their argument is the negated mean losses,
+        (1,) or (2,), or raw predictions, as `compute_scores` states.
         """
         del runs
         return self.compute_scores()
 
     def compute_scores(self) -> Float64:
-        """Return the argument of the functions in `scored`, after the rounds so far.
+        """Return the argument of the score functions after the rounds so far.
 
-        If rounds are scored by the loss, it is the negated mean loss of training rows and
-        validation set, (1,) or (2,); for a scorer, the raw predictions of the rows that it gets,
-        (n_outputs, n_scored).
+        The score functions are those in the field `scored`. If rounds are scored by the loss, their
+        argument is the negated mean loss of training rows and validation set, (1,) or (2,); for a
+        scorer, the raw predictions of the rows that it gets, (n_outputs, n_scored).
         """
         if not self.is_loss:
             return np.concatenate(self.executor.gather_from_ranks(get_scored_predictions), axis=1)

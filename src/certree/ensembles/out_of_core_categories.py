@@ -38,8 +38,9 @@ def add_category_statistics(
     Parameters
     ----------
     executor : Executor
-        Holds the blocks, whose rows have random keys and the indices of their categories. Its
-        blocks are replaced by blocks with the further features.
+        Holds the blocks, whose rows have the indices of their categories, and random keys, which
+        assign rows to folds: the mean target in a row leaves out the rows of its fold. Its blocks
+        are replaced by blocks with the further features.
     loss : Loss
         The loss that rounds minimize.
     bins : Bins
@@ -221,7 +222,8 @@ def _with_statistics(
     """Return a block with statistics of categories as further binned features, and 0.
 
     `Executor.replace_blocks` calls it, which adds up the second values; nothing is summed here.
-    block: rows with random keys and indices of categories; statistics: mean targets of categories
+    block: rows with indices of categories, and with random keys, which assign the rows to folds: the
+    mean target in a row leaves out the rows of its fold; statistics: mean targets of categories
     in some features, or None: none are added; positions: positions of these features among those
     of `RowBlock.categories`; keeps_categories: whether the block keeps the indices of categories.
     """

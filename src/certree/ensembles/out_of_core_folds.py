@@ -289,9 +289,11 @@ def make_fold_run(rank: Rank, fit: FoldFit, order: Indices, n_own: int) -> Round
 def _take_codes(rank: Rank, fit: FoldFit, order: Indices, keys: NDArray[np.uint64]) -> UInt8:
     """Return the bin codes of some rows of a process, (p + n_columns, m).
 
-    They are the codes of the p features, and of n_columns statistics of categories (mean targets),
-    which are features as well. rank: rows of the process; fit: has the statistics; order: indices
-    of the rows, (m,), those of the fit first; keys: random keys of the rows of the fit.
+    They are the codes of the p features, and of n_columns statistics of categories (weights and mean
+    targets), which are features as well. rank: rows of the process; fit: has the statistics; order:
+    indices of the rows, (m,), those of the fit first; keys: random key of each row of the fit,
+    (n_fit,), which assigns it to a fold of the statistics. The mean target in a row of the fit leaves
+    out the rows of its fold; that in any other row is over all rows of the fit.
     """
     rows, statistics = rank.rows, fit.statistics
     n_columns = 0 if statistics is None else statistics.n_columns

@@ -43,8 +43,9 @@ class BinnedFeatures:
     edges : Bins
         The bin edges of the features, without codes.
     ranked : RankedCategories or None
-        Ranks (positions in the order of mean targets) that have replaced the categories of features
-        with very many in `codes` and `edges`; None: there are no such features.
+        For features with very many categories: the rank of each category, its position in the order
+        of mean targets. `codes` and `edges` have ranks in place of these categories. None: there are
+        no such features.
     """
 
     codes: UInt8

@@ -217,7 +217,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         It is a pruning of the grown tree by cost-complexity with Gini impurity; cross-validation in
         the training set chooses alpha, the price of a leaf. The calibration set certifies it and,
         as `selection` says, may choose the classes of its leaves. None: all prunings of the tree
-        vote. To limit growth, use ``grower__max_leaf_nodes``.
+        vote. To limit growth instead, pass ``grower=Cart(max_leaf_nodes=64)``, or call
+        ``set_params(grower__max_leaf_nodes=64)``, which turns the name of a grower into its object.
     {max_depth}
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features are categorical. "from_dtype": columns with a category, string or object
@@ -900,7 +901,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             )
         if trained is not None and n_codes + rows.n_others != len(trained.class_positions):
             raise DamagedModelError(
-                "is_trained must have an entry for each class of training and calibration set"
+                f"is_trained must have {n_codes + rows.n_others} entries, one for each class of "
+                f"training and calibration set, got {len(trained.class_positions)}"
             )
         is_same_set = (held.grouped, held.n) == (certificate.grouped, certificate.n)
         if not is_same_set or not math.isclose(

@@ -179,7 +179,9 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         If it is set, a single tree with at most this number of leaves predicts instead of all
         prunings together. It is a pruning of the grown tree by cost-complexity with sums of
         squares; cross-validation in the training set chooses alpha, the price of a leaf. None: all
-        prunings of the tree predict together. To limit growth, use ``grower__max_leaf_nodes``.
+        prunings of the tree predict together. To limit growth instead, pass
+        ``grower=Cart(max_leaf_nodes=64)``, or call ``set_params(grower__max_leaf_nodes=64)``, which
+        turns the name of a grower into its object.
     {max_depth} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         Monotonic constraint of each feature, or a dictionary by name: 1 if predictions must not

@@ -233,7 +233,8 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
     n_jobs : int or None, default=None
         Number of threads; None means 1, -1 all. The model does not depend on it.
     verbose : int, default=0
-        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines of
+        text. Bars need the package rich; without it there are lines everywhere.
 
     Attributes
     ----------

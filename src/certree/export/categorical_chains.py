@@ -77,8 +77,8 @@ class _Run(NamedTuple):
     child : int
         Index of the child in the original tree.
     fraction : float
-        Number of these codes, divided by the number of codes of all runs of the split that go to
-        the same child. A run of missing values alone counts as one code.
+        Number of these codes, divided by the number of all codes that go to the same child, of
+        those that rows may have at the split. A run of missing values alone counts as one code.
     """
 
     codes: _CodeRange
@@ -225,8 +225,8 @@ def _skip_decided_splits(finder: _RunFinder, pending: _PendingNode) -> _PendingN
         The first node that is a leaf, or has a threshold split, or a categorical split that divides
         the possible codes; it may be `pending` itself. At the categorical split `runs` is a list of
         at least two `_Run`, in the order of the codes. Each holds its first and last code, the
-        index of the child in that tree that they go to, and their fraction of all codes that go to
-        that child. At a leaf or a threshold split `runs` is empty.
+        index of the child in the original tree that they go to, and their fraction of the possible
+        codes that go to that child. At a leaf or a threshold split `runs` is empty.
     """
     while not pending.runs and finder.has_set[pending.node]:
         node, fraction, ranges, _ = pending
@@ -256,10 +256,11 @@ def _find_runs(
     Returns
     -------
     list of _Run
-        The runs in the order of the codes; each has its codes, the index of the child, and their
-        fraction of all codes that go to that child. A single run means that all possible codes go
-        to one child. If rows may lack the value, NaN belongs to the first run that goes to the
-        child of missing values. If there is none, NaN has a run of its own, the last.
+        The runs in the order of the codes; each has its codes, the index of the child in `tree`,
+        and their fraction of those codes in `codes` that go to that child. A single run means that
+        all possible codes go to one child. If rows may lack the value, NaN belongs to the first run
+        that goes to the child of missing values. If there is none, NaN has a run of its own, the
+        last.
     """
     if codes is None:
         codes = _CodeRange(_UNKNOWN, n_categories[int(tree.feature[node])] - 1, True)

@@ -246,9 +246,10 @@ def _read_array_header(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int
     objects, for Fortran order (columns first), and for other versions of the format than 1.0.
     """
     start = stream.read(np.lib.format.MAGIC_LEN + 2)
-    if np.lib.format.read_magic(io.BytesIO(start)) != (1, 0):
+    if (version := np.lib.format.read_magic(io.BytesIO(start))) != (1, 0):
         raise DamagedModelError(
-            "the model file's arrays must have the .npy version 1.0, got another"
+            "the model file's arrays must have the .npy version 1.0, as certree.save writes them, got "
+            f"{version[0]}.{version[1]}"
         )
     (length,) = struct.unpack("<H", start[-2:])
     if length > _MAX_ARRAY_HEADER_BYTES:

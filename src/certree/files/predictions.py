@@ -183,7 +183,8 @@ def predict_files(
     batch_size : int
         Number of rows that are processed at a time.
     verbose : int
-        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines of
+        text. Bars need the package rich; without it there are lines everywhere.
 
     Returns
     -------
@@ -449,15 +450,22 @@ def read_model_batches(
         Further columns to read, which may be features. If they are not, their types are those that
         the values of a CSV file have.
     are_copied : bool
-        Whether `extra_columns` are the argument `keep`: words such as NA are text in those of CSV
-        files, where only empty fields are missing.
+        Whether `extra_columns` are copied to an output, as the argument `keep` of `predict_files`:
+        words such as NA are text in those of CSV files, where only empty fields are missing.
     n_rows : int
         Largest number of rows of a batch.
 
     Returns
     -------
     iterator of Batch
-        In the order of the source. A column that a file lacks is missing in its batches.
+        In the order of the source. The tables of the batches of a file do not have the columns that
+        the file lacks.
+
+    Raises
+    ------
+    ValueError
+        While batches are read: if a file lacks the target or all features, or a single file lacks a
+        column to copy.
     """
     names, _ = list_input_columns(model)
     targets = [] if target is None else [target]

@@ -176,7 +176,8 @@ def resolve_grower(value: Any, **parameters: Any) -> Grower:
             if not isinstance(getattr(custom, "depends_on_rows", None), bool):
                 raise TypeError(
                     "grower must have an attribute depends_on_rows, True or False, but "
-                    f"{value!r} has none: set it to True unless the tree is the same for all rows"
+                    f"{value!r} has none: set it to False if the tree is the same whatever the rows "
+                    "and targets of the fit are, else to True"
                 )
             return custom
         if hasattr(value, "fit"):

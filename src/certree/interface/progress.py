@@ -33,8 +33,9 @@ def hide_lines() -> Iterator[None]:
 def show_progress(shown: bool, total: int, description: str) -> Iterator[Callable[..., None]]:
     """Show progress on standard error; a context manager.
 
-    In a terminal or a notebook this is a bar, which needs rich. Elsewhere, such as in a log file, it
-    is about ten lines of text without control characters, unless `hide_lines` is in effect.
+    In a terminal or a notebook this is a bar of the package rich. Elsewhere, such as in a log file,
+    it is about ten lines of text without control characters, unless `hide_lines` is in effect. It is
+    such lines everywhere if rich is not installed.
 
     Parameters
     ----------

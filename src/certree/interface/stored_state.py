@@ -26,7 +26,8 @@ class StoredState:
     """The content of a model file, or of a section of it.
 
     ``state[name]`` returns an entry or array, and raises `DamagedModelError` if the file lacks it.
-    ``name in state`` tests for an entry or array, or for a section with at least one of them.
+    ``name in state`` tests for an entry or array, or for a section with at least one of them. The
+    method `get_section` returns a section.
 
     Parameters
     ----------
@@ -41,8 +42,9 @@ class StoredState:
     Attributes
     ----------
     replaced : dict from str to ndarray
-        Arrays that this version of certree writes differently than the version that wrote the file,
-        by full name. Sections of one file have this dictionary in common.
+        Arrays that were converted from the format of an earlier version of certree, as this version
+        writes them, by full name. Empty at first; the method `replace_arrays` adds them. Sections of
+        one file have this dictionary in common.
     """
 
     def __init__(

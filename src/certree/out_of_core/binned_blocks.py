@@ -382,7 +382,8 @@ def _make_binned_block(
     encoder : object
         Copy of the model, which converts features and targets of rows to numbers.
     weight_scaling : WeightScaling or None
-        How weights are scaled if there are no validation rows; None: they are not.
+        How weights are scaled if there are no validation rows; None: they are not. If there are,
+        the first of `sorters` scales the weights of training rows and of validation rows.
     edges : tuple
         Bin edges of each feature, from `Sketch.choose_edges`.
     indexed : tuple of int
@@ -390,7 +391,8 @@ def _make_binned_block(
     target_order : tuple of int
         Order in which several targets of a row are hashed; (): 0, 1, ...
     sorters : tuple of two (RowSorter or None)
-        How the rows are sorted for the mask of validation rows, and for the folds.
+        How the rows are sorted for the mask of validation rows, and for the folds; None: there is no
+        such mask, or there are no folds.
     assigned : tuple of two (ndarray or None)
         Mask of the validation rows (1 or True; 0 for training rows, 2 for rows in neither set), and
         fold of each training row, in the orders of `sorters`; None: there are no validation rows, or

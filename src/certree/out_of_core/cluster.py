@@ -372,7 +372,8 @@ class DaskExecutor:
         """Read all rows once on the workers, and return the sum of ``f(chunk, *arguments)``.
 
         A chunk has the raw rows of a partition (features, targets, weights, groups, offsets). Results
-        are added with `+`; None is skipped. targets_only: ignored; chunks always have their features.
+        are added with `+`; None is skipped, and returned if all are None. targets_only: ignored;
+        chunks always have their features.
         """
         del targets_only
         return self._sum_futures(self._compute_partitions(_scan_chunk, f, arguments))
@@ -385,7 +386,7 @@ class DaskExecutor:
         ``f(number, chunk, *arguments)`` returns a block (binned rows), which the worker keeps, and a
         partial result; number, chunk: number and raw rows of a partition. per_block: for each
         partition, a further last argument of f. Return the sum of the partial results, which `+`
-        adds; None is skipped. Former blocks are freed.
+        adds; None is skipped, and returned if all are None. Former blocks are freed.
         """
         # A pickled copy, as callers may change arguments later, such as a random state.
         self._maker = f, dump(arguments), per_block
@@ -424,7 +425,8 @@ class DaskExecutor:
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of ``f(block, *arguments)`` over the blocks of all workers.
 
-        f returns a partial result; `+` adds partial results, and None is skipped.
+        f returns a partial result; `+` adds partial results. None is skipped, and returned if all are
+        None.
         """
         return self.run_on_root(Leader.reduce, f, *arguments)
 
@@ -433,8 +435,9 @@ class DaskExecutor:
     ) -> Any:
         """Replace each block (binned rows) on its worker, and return the sum of partial results.
 
-        ``f(block, *arguments)`` returns the new block and a partial result; `+` adds partial results,
-        and None is skipped. per_block: for each block, by its number, a further last argument of f.
+        ``f(block, *arguments)`` returns the new block and a partial result; `+` adds partial results.
+        None is skipped, and returned if all are None. per_block: for each block, by its number, a
+        further last argument of f.
         """
         by_number = None if per_block is None else dict(enumerate(per_block))
         return self.run_on_root(_replace_blocks, f, arguments, by_number)
@@ -725,9 +728,10 @@ class DaskExecutor:
         return self._client.submit(_call_aligned, f, *arguments, pure=False)
 
     def _sum_futures(self, futures: list[Any]) -> Any:
-        """Wait for Dask futures, and return the sum of their partial results; None is skipped.
+        """Wait for Dask futures, and return the sum of their partial results.
 
-        Workers add up the results of eight futures at a time if there are more.
+        None is skipped, and returned if all are None. Workers add up the results of eight futures at
+        a time if there are more.
         """
         while len(futures) > _RESULTS_PER_SUM:
             starts = range(0, len(futures), _RESULTS_PER_SUM)
@@ -799,7 +803,7 @@ def _replace_blocks(
 
 
 def _sum(*results: Any) -> Any:
-    """Return the sum of partial results, which `+` adds; None is skipped."""
+    """Return the sum of partial results, which `+` adds; skip None; return None if all are None."""
     return sum_results(results)
 
 

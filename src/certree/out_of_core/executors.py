@@ -134,8 +134,8 @@ class Executor(Protocol):
         """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
 
         A chunk has raw rows: features X, targets y, weights, groups and offsets. Results are added
-        with `+`; None is skipped. targets_only: whether f does not use X, so that features need not
-        be read.
+        with `+`; None is skipped, and returned if all are None. targets_only: whether f does not use
+        X, so that features need not be read.
         """
         ...
 
@@ -146,15 +146,16 @@ class Executor(Protocol):
 
         A chunk has raw rows. ``f(number, chunk, *arguments)`` returns a `RowBlock`, which the
         executor holds from then on, and a partial result; number: number of the chunk. Partial
-        results are added with `+`; None is skipped. per_block: for each chunk, a further last
-        argument of f.
+        results are added with `+`; None is skipped, and returned if all are None. per_block: for each
+        chunk, a further last argument of f.
         """
         ...
 
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of ``f(block, *arguments)`` over all blocks that the executor holds.
 
-        f returns a partial result; `+` adds partial results, and None is skipped.
+        f returns a partial result; `+` adds partial results. None is skipped, and returned if all are
+        None.
         """
         ...
 
@@ -164,7 +165,8 @@ class Executor(Protocol):
         """Replace each block that the executor holds, and return the sum of partial results.
 
         ``f(block, *arguments)`` returns the new block and a partial result. `+` adds partial
-        results, and None is skipped. per_block: for each block, a further last argument of f.
+        results; None is skipped, and returned if all are None. per_block: for each block, a further
+        last argument of f.
         """
         ...
 
@@ -285,7 +287,8 @@ class LocalBlocks:
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of ``f(block, *arguments)`` over all blocks.
 
-        f returns a partial result; `+` adds partial results, and None is skipped.
+        f returns a partial result; `+` adds partial results. None is skipped, and returned if all are
+        None.
         """
         return sum_results(self._map_in_threads(partial(_call, f, arguments), iter(self._blocks)))
 
@@ -294,8 +297,9 @@ class LocalBlocks:
     ) -> Any:
         """Replace each block (binned rows) by a new one, and return the sum of partial results.
 
-        ``f(block, *arguments)`` returns the new block and a partial result; `+` adds partial results,
-        and None is skipped. per_block: for each block, in order, a further last argument of f.
+        ``f(block, *arguments)`` returns the new block and a partial result; `+` adds partial results.
+        None is skipped, and returned if all are None. per_block: for each block, in order, a further
+        last argument of f.
         """
         each = [()] * self.n_blocks if per_block is None else [(one,) for one in per_block]
         items = zip(self._blocks, each, strict=True)
@@ -428,8 +432,8 @@ class LocalExecutor(LocalBlocks):
         """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
 
         A chunk has raw rows (features, targets, weights, groups, offsets). Results are added with `+`;
-        None is skipped. targets_only: whether f does not use the features, so that they need not be
-        read.
+        None is skipped, and returned if all are None. targets_only: whether f does not use the
+        features, so that they need not be read.
         """
         chunks = self._read_chunks(targets_only=targets_only)
         result = sum_results(
@@ -489,7 +493,8 @@ class LocalExecutor(LocalBlocks):
 
         ``f(number, chunk, *arguments)`` returns a block (binned rows), which replaces former blocks,
         and a partial result; number, chunk: number of the chunk from 0, and its raw rows. `+` adds
-        partial results, and None is skipped. per_block: for each chunk, a further last argument of f.
+        partial results; None is skipped, and returned if all are None. per_block: for each chunk, a
+        further last argument of f.
         """
         each = repeat(()) if per_block is None else ((one,) for one in per_block)
         chunks = zip(count(), self._read_chunks(), each, strict=False)

@@ -68,9 +68,10 @@ class GatheredRows:
     def make_reduce(self, make_block: Callable[[slice], Any], n_threads: int) -> Callable[..., Any]:
         """Return a function that sums results over ranges of the rows, in threads.
 
-        ``reduce(f, *arguments)`` returns the sum of ``f(block, *arguments)``. make_block: takes a
-        slice of 0 .. n - 1, and returns the block of these rows; n_threads: number of blocks at a
-        time. The functions of `certree.stats.exact_leaf_sums` take such a function.
+        ``reduce(f, *arguments)`` returns the sum of ``f(block, *arguments)``, which `+` adds; None is
+        skipped, and returned if all are None. make_block: takes a slice of 0 .. n - 1, and returns
+        the block of these rows; n_threads: number of blocks at a time. The functions of
+        `certree.stats.exact_leaf_sums` take such a function.
         """
         slices = [
             slice(begin, begin + self.block_rows)

@@ -232,11 +232,14 @@ def replace_hashes(block: RowBlock, before: EarlierCopies) -> tuple[RowBlock, in
 
 
 def _list_shared_rows(executor: Any, n: int) -> Iterator[list[SharedRows]]:
-    """Yield, for each range of hashes, the counts of rows that may occur in several blocks.
+    """Yield, for each range of row hashes, the rows that may occur in several blocks, with counts.
 
-    executor: holds the blocks, whose field `keys` has hashes; n: number of rows in all blocks. Each
-    list has one `SharedRows` per block. ValueError is raised if the process holds more memory than
-    its limit.
+    These are candidates: a leading part of their hash occurs in several blocks, so that the caller
+    must still compare the hashes. Each list has one `SharedRows` per block: the distinct rows among
+    them, by hash, weight and offsets, how often the block has each, and how many of its other rows
+    repeat within the block. executor: holds the blocks,
+    whose field `keys` has hashes; n: number of rows in all blocks, which determines the number of
+    ranges. ValueError is raised if the process holds more memory than its limit.
     """
     n_ranges = count_hash_ranges(n, executor.block_sizes)
     bits = max(8, (_BITS_PER_ROW * n // n_ranges).bit_length())

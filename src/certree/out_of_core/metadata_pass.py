@@ -555,9 +555,10 @@ def _scan_targets(encoder: Any, rows: Any) -> RowMetadata:
 def _sum_scaled_weights(chunk: Chunk, encoder: Any, largest: float) -> int | None:
     """Sum the weights of a chunk's rows, divided by the largest weight of all rows, exactly.
 
-    encoder: copy of the model with class weights, by which weights are multiplied; largest: the largest
-    weight. Return the sum as an integer multiple of 2^-1126 (see `exact_sum`), or None if no row has a
-    positive weight, or there are no weights.
+    Weights are sample weights times class weights; rows without sample weights have their class
+    weights. encoder: copy of the model, which has the class weights; largest: the largest such weight
+    of all rows. Return the sum as an integer multiple of 2^-1126 (see `exact_sum`), or None if no row
+    has a positive weight, or there are neither sample weights nor class weights.
     """
     found = find_positive_rows(encoder, replace(chunk, X=chunk.y))
     if found is None or found[1] is None:

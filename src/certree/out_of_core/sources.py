@@ -157,8 +157,9 @@ class FileRows:
             if n and column.kind == self._schema.field(name).type:
                 kind = f"{name_type(column.kind)}s"
                 warn(
-                    f"column {name!r} of {self._tables[0].name}: {n:,} values are no {kind} and "
-                    f"count as missing: {examples}. Correct them unless they stand for missing values",
+                    f"column {name!r} of {self._tables[0].name}: {n:,} values cannot be read as "
+                    f"{kind} and count as missing: {examples}. Correct them unless they stand for "
+                    "missing values",
                     stacklevel=2,
                 )
 

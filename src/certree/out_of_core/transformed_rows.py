@@ -53,7 +53,8 @@ class TransformedRows(ExecutorWrapper):
 
         A chunk has the raw rows of one block (features, targets, weights, groups, offsets). The
         function `transform`, with which this object was made, changes it before f gets it. Results are
-        added with `+`; None is skipped. targets_only: ignored, as `transform` needs the features.
+        added with `+`; None is skipped, and returned if all are None. targets_only: ignored, as
+        `transform` needs the features.
         """
         arguments = f, arguments, self._transform, self._transform_arguments
         return self._executor.make_blocks(_scan_transformed, *arguments, per_block=self._per_block)
@@ -66,7 +67,7 @@ class TransformedRows(ExecutorWrapper):
         A chunk has raw rows, which the function `transform` of this object changes. Then ``f(number,
         chunk, *arguments)`` returns a block (binned rows), which the executor keeps, and a partial
         result. per_block: for each chunk, a further last argument of f. Return the sum of the partial
-        results, which `+` adds; None is skipped.
+        results, which `+` adds; None is skipped, and returned if all are None.
         """
         each = (
             [()] * len(self._per_block)

@@ -262,8 +262,8 @@ class ValidationExecutor:
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """Read the validation set once, and return the sum of ``f(chunk, *arguments)`` over its chunks.
 
-        A chunk has raw rows. Results are added with `+`; None is skipped. targets_only: whether f does
-        not use the features, so that they need not be read.
+        A chunk has raw rows. Results are added with `+`; None is skipped, and returned if all are
+        None. targets_only: whether f does not use the features, so that they need not be read.
         """
         return self.executor.scan(_scan_table, True, f, arguments, targets_only=targets_only)
 

@@ -94,10 +94,10 @@ class SetSummary:
 
 
 def _add_counts(first: Int64, second: Int64) -> Int64:
-    """Add two arrays of counts, of which the shorter one is filled with zeros.
+    """Add two arrays of counts, of which the shorter one is filled with zeros at its end.
 
-    first, second: number of rows with each code 0, 1, ...; entries for missing codes count as 0.
-    Return an array of the length of the longer one.
+    first, second: number of rows with each code 0, 1, ... Return an array of the length of the longer
+    one.
     """
     counts = np.zeros(max(len(first), len(second)), dtype=np.int64)
     counts[: len(first)] += first

@@ -41,7 +41,8 @@ class BlockRequest:
     ----------
     f : callable
         ``f(block, *arguments)`` returns a partial result, or a new block and a partial result if
-        `replacement` is not None. Partial results of all blocks are added by `+`; None is skipped.
+        `replacement` is not None. Partial results of all blocks are added by `+`; None is skipped,
+        and is the sum if all are None.
     arguments : tuple
         Arguments that all blocks share.
     replacement : int or None
@@ -461,7 +462,7 @@ class Leader:
         """Return the sum of ``f(block, *arguments)`` over the blocks of all workers.
 
         f returns a partial result, or raises an error, which is raised here; `+` adds partial
-        results, and None is skipped.
+        results. None is skipped, and returned if all are None.
         """
         return raise_if_failed(self._root.process(BlockRequest(f, arguments)))
 
@@ -471,8 +472,8 @@ class Leader:
         """Replace each block on its worker, and return the sum of partial results.
 
         ``f(block, *arguments)`` returns the new block and a partial result; `+` adds partial
-        results, and None is skipped. per_block: a further last argument of f for each block, by the
-        number of the block; None: there is none.
+        results. None is skipped, and returned if all are None. per_block: a further last argument of
+        f for each block, by the number of the block; None: there is none.
         """
         number = self._n_replacements + len(self.replacements)
         request = BlockRequest(f, arguments, number, per_block)

@@ -48,7 +48,10 @@ class RepeatCounts:
 
     @classmethod
     def count(cls, ordered: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
-        """Count rows by their hashes: all, the distinct ones, and which occur twice or more often.
+        """Count all rows and the distinct rows, and find the hashes that occur twice or more often.
+
+        The result has both numbers (`n`, `n_distinct`), and two arrays: the hashes that occur exactly
+        twice (`twice`), and those that occur at least three times (`often`).
 
         ordered: hash of the features of each row, (n,), ascending. tables: result of `hash_table`
         for each table of which the rows consist, which the instance stores to recognise a whole

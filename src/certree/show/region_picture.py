@@ -147,7 +147,7 @@ def plot_regions(
         unknown = names[min(log_axes - set(axes))]
         raise ValueError(
             f"log must have only features of the two axes, got {unknown!r}: leave it out, or choose "
-            "it as an axis by features"
+            "it as an axis by the argument features="
         )
     window = tuple(_find_window(model, rows, feature, feature in log_axes) for feature in axes)
     row, fixed = _fix_other_features(model, rows, axes, at)

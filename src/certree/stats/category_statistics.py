@@ -240,9 +240,10 @@ class CategorySums:
 
 
 def scale_targets(target: CategoryTarget, target_range: TargetRange) -> Float64:
-    """Divide each target by its largest absolute value; return (n_targets, n).
+    """Divide each target by its largest absolute value in all rows; return (n_targets, n).
 
-    target: targets of a block of rows. target_range: range of the targets of all rows.
+    A largest value of 0 is replaced by 1. target: targets of a block of rows. target_range: range of
+    each target in all rows.
     """
     unit = np.maximum(np.abs(target_range.least), np.abs(target_range.most))
     return target.make_columns() / np.where(unit > 0, unit, 1.0)[:, None]
@@ -261,10 +262,10 @@ def compute_target_range(rows: CategoryRows) -> TargetRange:
 def compute_exact_totals(rows: CategoryRows, target_range: TargetRange) -> NDArray[np.object_]:
     """Sum up weights, and weight times each scaled target, over a block of rows without rounding.
 
-    Targets are divided by their largest absolute value in `target_range`. rows: the block; targets
-    and weights are those of `rows.target`. Return (n_targets + 1,) Python integers: the sum of the
-    weights, then that of each target. They are in units of 2**-1126; the function `round_sum` turns
-    them into float64.
+    Each target is divided by its own largest absolute value in all rows, which `target_range` has (1
+    if it is 0). rows: the block; targets and weights are those of `rows.target`. Return (n_targets +
+    1,) Python integers: the sum of the weights, then that of each target. They are in units of
+    2**-1126; the function `round_sum` turns them into float64.
     """
     weight = rows.target.get_weights()
     terms = [weight, *(scale_targets(rows.target, target_range) * weight)]

@@ -38,9 +38,11 @@ def expect_target(names: Iterable[str], target: str, where: str) -> None:
 def suggest_separator(names: Iterable[str]) -> str:
     """Return a hint for the end of a message: the values may be separated by another character.
 
-    The hint names the sign that seems to separate the values, and the option for it. Such a sign is
-    a semicolon, tab or bar in any of several names, or any sign in the name of a single column.
-    Return "" if there is none. names: names of all columns.
+    The hint names the sign that seems to separate the values, and the option for it. If there are
+    several columns, the sign is the first semicolon, tab or vertical bar in any name. If there is a
+    single column, it is the first character of its name that is neither a letter, digit or underscore
+    nor one of . - ' and ", such as a comma or a space. Return "" if there is none. names: names of
+    all columns.
     """
     every = [*names]
     signs = r"[^\w\s.'\"-]|\s" if len(every) == 1 else r"[;\t|]"

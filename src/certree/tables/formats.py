@@ -475,12 +475,12 @@ class CsvFile(TableFile):
                 which = f"their {option}" if stated is None else f"another {option} than {stated!r}"
                 raise ValueError(
                     f"feature {column!r} must hold {kind} as in the fit{read_as}, got {listed} in "
-                    f"{self.name}: {number} are no such {kind}; write them as in the fit, state "
-                    f"{which} by {name}= (--{name}), or what is missing by missing= (--missing)"
+                    f"{self.name}: {number} cannot be read as such {kind}; write them as in the fit, "
+                    f"state {which} by {name}= (--{name}), or what is missing by missing= (--missing)"
                 )
             warn(
-                f"column {column!r} of {self.name}: {number} are no {kind} and count as missing: "
-                f"{listed}",
+                f"column {column!r} of {self.name}: {number} cannot be read as {kind} and count as "
+                f"missing: {listed}",
                 stacklevel=2,
             )
 
