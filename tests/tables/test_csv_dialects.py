@@ -696,7 +696,7 @@ def test_a_description_lists_dates_that_became_missing(usual, others, tmp_path):
     count, listed = line.removesuffix(")").partition(", 3 missing (and ")[2].split(": ")
     assert count == "3 that are no dates"
     assert {*listed.split(", ")} == {*others}
-    with pytest.warns(UserWarning, match="3 values are no dates and count as missing"):
+    with pytest.warns(UserWarning, match="3 values cannot be read as dates and count as missing"):
         FileRows(path, "y")
 
 
