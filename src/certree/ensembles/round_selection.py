@@ -22,7 +22,7 @@ _PATIENCE, _MIN_ROUNDS = 1, 40
 # A schedule replaces the first one only if its loss is smaller by this fraction: less may be noise.
 _MARGIN = 0.03
 # For rows in time order, the largest number of rounds is chosen whose loss is at most this fraction
-# above the smallest one. Fractions from 0.3 % to 2 % gave about the same losses on later rows.
+# above the smallest one. Fractions from 0.5 % to 2 % gave about the same losses on later rows.
 _TIME_MARGIN = 0.01
 
 
