@@ -163,8 +163,9 @@ def _check_chosen_column(
     groups of the fit, None if it had none, "" if its name is not known; source: table or folder of
     new rows; target: column of the target; columns: names of its columns; None: they are not known.
     """
-    option = "--one-per-group" if given.dependent is None else "--dependent"
-    chosen = given.dependent or given.one_per_group
+    option, chosen = "--dependent", given.dependent
+    if chosen is None:
+        option, chosen = "--one-per-group", given.one_per_group
     assert chosen is not None
     expect_not_dropped(source, {option: chosen})
     if columns is not None:

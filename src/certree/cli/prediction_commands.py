@@ -889,9 +889,9 @@ def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
     """Return the contents of a model file as a JSON object.
 
     The keys are "model" (name of its class), "parameters", "features" (names and types), "classes",
-    "positive", "size" (a text), "rows" (number of rows of the fit), "groups" and "time" (names of
-    columns), "certificate" and "sha256"; for a pipeline also "input_columns". What the model does
-    not have is None.
+    "positive", "size" (a text), "rows" (number of rows of the fit), "groups", "one_per_group" and
+    "time" (names of columns), "certificate" and "sha256"; for a pipeline also "input_columns". What
+    the model does not have is None.
 
     loaded: the fitted estimator or pipeline in the file. model: the estimator itself, the last step
     of a pipeline, with names of its features. digest: hash of the file.
