@@ -223,7 +223,7 @@ def asked(ask):
 
 def moments(n):
     """All of n moments, or those in which a fit is read and some spread over the others."""
-    return range(n) if LONG or n <= 16 else [*range(8), *np.linspace(8, n - 1, 8).astype(int)]
+    return range(n) if LONG or n <= 24 else [*range(16), *np.linspace(16, n - 1, 8).astype(int)]
 
 
 @every_model
