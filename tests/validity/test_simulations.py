@@ -76,7 +76,7 @@ def test_shares_of_sampled_prunings_are_the_vote():
     stats = certree.count(tree, X, y, 2)
     posterior = certree.pac_bayes(tree, stats, 0.8, 0.1)
     score = certree.vote(tree, stats, posterior).score
-    draws = 20 * REPEATS
+    draws = 4000 if LONG else 400
     total = np.zeros_like(score)
     for _ in range(draws):
         pruning = certree.weights.sample_pruning(tree, posterior, rng)

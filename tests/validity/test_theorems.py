@@ -22,7 +22,7 @@ from certree.certificates.inequalities import bounds
 from certree.paper.rates import BOUNDARIES, draw_rows, fit_exponent, generate_even_points
 from run_length import LONG
 
-REPEATS = 400 if LONG else 5
+REPEATS = 400 if LONG else 20
 DELTA = 0.05
 LAMBDAS = (0.02, 0.1, 0.3, 1.0, 1.7)
 
