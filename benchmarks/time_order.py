@@ -1,7 +1,8 @@
 """Fits with `time=` against default fits on windows of tables in time order.
 
 Windows of 3,000 rows of eeg, electricity, bike_sharing and taxis_fare (sorted by pickup), at equal
-distances; the next 1,500 rows are new. For boosted trees and forests: log loss, or root mean squared
+distances, and of drawn rows whose distribution changes slowly, once, or back and forth; the next 1,500
+rows are new. For boosted trees and forests: log loss, or root mean squared
 error, on the new rows. For certified boosted trees: whether the error of the new rows exceeds the
 bound ("false"), and whether the certificate names its dependence on the order ("said"); both are empty
 if a fit is refused, as the latest rows have a single class.
@@ -20,6 +21,9 @@ from benchmarks.tables import Data, load_tables
 
 WINDOWS = {"eeg": 5, "electricity": 5, "bike_sharing": 5, "taxis_fare": 3}
 ROWS, NEW_ROWS = 3000, 1500
+# Drawn windows of each kind: half of them with two classes, half with numbers.
+DRAWN = 4
+DRIFTS = ("slow drift", "one change", "regimes")
 
 
 def sort_rows(name: str, data: Data) -> Data:
@@ -28,6 +32,27 @@ def sort_rows(name: str, data: Data) -> Data:
         return data
     order = np.argsort(data.X[:, 0], kind="stable")  # its first column is pickup
     return data._replace(X=data.X[order], y=data.y[order])
+
+
+def draw_drift(kind: str, seed: int) -> Data:
+    """Return rows whose target depends on ten features, by coefficients that change with time.
+
+    kind: one of `DRIFTS`; seed: even for two classes, odd for numbers.
+    """
+    n, rng = ROWS + NEW_ROWS, np.random.default_rng(seed)
+    first, last = rng.normal(size=(2, 10))
+    time = np.arange(n) / n
+    share: np.ndarray = time
+    if kind == "one change":
+        share = time > rng.uniform(0.2, 0.6)
+    elif kind == "regimes":
+        share = np.cumsum(rng.random(n) < 1 / 400) % 2
+    X = rng.normal(size=(n, 10))
+    score = (np.sin(X) * (first + np.outer(share, last - first))).sum(axis=1)
+    noisy = score + score.std() * rng.normal(size=n) / 2
+    is_regression = seed % 2 == 1
+    y = noisy if is_regression else (noisy > 0).astype(int)
+    return Data(X, y, np.zeros(10, dtype=bool), is_regression)
 
 
 def measure_loss(model: Any, X: np.ndarray, y: np.ndarray) -> float:
@@ -67,15 +92,21 @@ def compare(name: str, data: Data, first: int) -> dict[str, Any]:
     return line
 
 
-def main(only: str = ",".join(WINDOWS)) -> None:
-    """Measure all windows; only: names of tables, separated by commas."""
+def main(only: str = ",".join((*WINDOWS, *DRIFTS))) -> None:
+    """Measure all windows; only: names of tables and of drifts, separated by commas."""
     warnings.simplefilter("ignore")
+    chosen = only.split(",")
+    names, kinds = ([one for one in all_names if one in chosen] for all_names in (WINDOWS, DRIFTS))
     rows = []
-    for name, data in load_tables(only).items():
+    for name, data in load_tables(",".join(names)).items() if names else ():
         ordered = sort_rows(name, data)
         starts = np.linspace(0, len(data.y) - ROWS - NEW_ROWS, WINDOWS[name]).astype(int)
         for first in starts.tolist():
             rows.append(compare(name, ordered, first))
+            print(*rows[-1].values(), flush=True)
+    for kind in kinds:
+        for seed in range(DRAWN):
+            rows.append(compare(kind, draw_drift(kind, seed), 0) | {"first": seed})
             print(*rows[-1].values(), flush=True)
     store("time_order", rows)
 
