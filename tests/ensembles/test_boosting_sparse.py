@@ -420,6 +420,10 @@ def test_what_is_not_mostly_zero_stays_dense(monkeypatch):
     assert sparse_rows.is_mostly_zero(DenseFeatures((few,)))
     assert not sparse_rows.is_mostly_zero(DenseFeatures((ones,)))
     assert not sparse_rows.is_mostly_zero(DenseFeatures((few[:10],)))
+    wide = np.zeros((20, 80))
+    wide[:, :3] = 1.0
+    found = [sparse_rows.is_mostly_zero(DenseFeatures((wide,)), n) for n in (None, 80, 3, 2)]
+    assert found == [True, True, True, False]
     columns = (*few.T[:7].copy(), few[:, 7].astype(np.float32))
     assert not sparse_rows.is_mostly_zero(DenseFeatures(columns))
     assert not sparse_rows.is_mostly_zero(sparse_rows.to_sparse(DenseFeatures((few,))))

@@ -521,7 +521,8 @@ class TreeForest(Forest):
         training = self._prepare_training(
             X, y, sample_weight, **options, reuse_encoding=previous is not None
         )
-        if self.categories_ is None and is_mostly_zero(training.features):
+        n_compared = resolve_max_features(self.max_features, training.features.n_features)
+        if self.categories_ is None and is_mostly_zero(training.features, n_compared):
             training = training.to_sparse()
         if previous is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))

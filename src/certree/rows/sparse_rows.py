@@ -101,18 +101,24 @@ DenseOrSparseFeatures = DenseFeatures | SparseFeatures
 _MIN_VALUES, _MAX_STORED = 2**20, 0.125
 
 
-def is_mostly_zero(features: DenseOrSparseFeatures) -> bool:
+def is_mostly_zero(features: DenseOrSparseFeatures, n_compared: int | None = None) -> bool:
     """Return whether a fit takes less time if its features are stored as sparse ones.
 
-    True for dense features with at least 2^20 values in one dtype of which at most an eighth is not
-    0. The fitted model is the same either way. False for features that are sparse already.
+    True for dense features with at least 2^20 values in one dtype, if at most an eighth of them is
+    not 0, and a row has on average no more such values than a node compares features. The fitted
+    model is the same either way. False for features that are sparse already.
+
+    n_compared: number of features that each node compares; None: all of them.
     """
     if isinstance(features, SparseFeatures) or len({one.dtype for one in features.tables}) > 1:
         return False
     n_values = len(features) * features.n_features
     if n_values < _MIN_VALUES:
         return False
-    return sum(map(np.count_nonzero, features.tables)) <= _MAX_STORED * n_values
+    n_stored = sum(map(np.count_nonzero, features.tables))
+    # Histograms of all values read those of the compared features alone.
+    most = len(features) * (features.n_features if n_compared is None else n_compared)
+    return n_stored <= min(_MAX_STORED * n_values, most)
 
 
 def to_sparse(features: DenseOrSparseFeatures) -> SparseFeatures:
