@@ -26,7 +26,7 @@ from certree.rows.split import draw_row_per_group
 from certree.rows.time_order import Period
 from run_length import LONG
 
-REPEATS = 400 if LONG else 8
+REPEATS = 400 if LONG else 12
 SIDE = 16
 GRID = np.stack(np.meshgrid(*2 * [np.arange(SIDE)], indexing="ij"), axis=-1).reshape(-1, 2) + 0.0
 DELTA = 0.05
