@@ -15,7 +15,12 @@ from certree.certificates.monitor import Monitor
 from certree.certificates.row_order import RowOrder
 from certree.certificates.shift import Shift, make_shift
 from certree.interface.arrays import ADDED_LATER
-from certree.interface.formatting import format_bound, format_confidence, format_loss_bound
+from certree.interface.formatting import (
+    format_bound,
+    format_confidence,
+    format_loss_bound,
+    format_quantity,
+)
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import (
     expect_error_probability,
@@ -88,7 +93,7 @@ class Matches:
         An example is "3 rows match rows of the fit, where about 2 are expected of new rows". If
         `expected` is None it says that this is not known.
         """
-        found = "1 row matches" if self.found == 1 else f"{self.found:,} rows match"
+        found = format_quantity(self.found, "row matches", "rows match")
         if self.expected is None:
             return (
                 f"{found} rows of the fit; whether new rows would was not checked, "

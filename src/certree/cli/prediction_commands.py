@@ -263,9 +263,8 @@ def evaluate(
     for line in format_scores(scores):
         print_text(line)
     if errors.n_known_rows:
-        known = format_quantity(errors.n_known_rows, "row")
-        verb = "occurs" if errors.n_known_rows == 1 else "occur"
-        print_text(f"{known} also {verb} among the rows of the fit: the scores are too optimistic")
+        known = format_quantity(errors.n_known_rows, "row also occurs", "rows also occur")
+        print_text(f"{known} among the rows of the fit: the scores are too optimistic")
 
 
 def _note_time_order(model: Any, is_independent: bool) -> None:

@@ -34,9 +34,9 @@ _READ_AFTER_FIT = frozenset({"n_jobs", "verbose"})
 
 # Private attribute of models that were fitted with groups: the name of their column, "" if unknown.
 GROUPS_ATTRIBUTE = "_groups_column"
-# The same of models that were fitted to rows in time order: the name of the column of times.
+# Private attribute of models that were fitted to rows in time order: the name of the column of times.
 TIME_ATTRIBUTE = "_time_column"
-# The same of models that were fitted to one row of each group, drawn at random.
+# Private attribute of models that were fitted to one row of each group: the name of the groups' column.
 DRAWN_GROUPS_ATTRIBUTE = "_drawn_groups_column"
 
 

@@ -158,7 +158,7 @@ def split_validation_set(
     seed: int,
     gap: int | timedelta = 0,
 ) -> ValidationSplit:
-    """Choose the rows of the validation set for early stopping, and summarize both sets.
+    """Choose the validation set for early stopping, and summarize training and validation set.
 
     If rows have times, the latest rows or groups are the validation set. If they have groups, whole
     groups are drawn; otherwise rows are drawn, stratified by class.

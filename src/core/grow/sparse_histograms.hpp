@@ -254,7 +254,8 @@ class SparseHistograms : public SiblingSearch<Target, SparseHistograms<Target>> 
       slot[missing] = static_cast<std::uint32_t>(start(j) + n_bins(j));
     }
   }
-  // Lists the slots of growing rows by the features of a part.
+  // Lists for each growing row the slots of its stored values in the features of a part: the
+  // places in a histogram where they are added up.
   void list_slots(std::span<const std::int32_t> features, SlotsOfRows& part) const {
     const auto n_rows = static_cast<std::size_t>(table_.n_rows());
     std::size_t most = 1;  // a slot that is none is written, too, and then overwritten
