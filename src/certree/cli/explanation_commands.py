@@ -252,11 +252,12 @@ def _expect_unused_by_rows(
 def _choose_rows(
     row: int | None, rows: str | None, n: int, source: TableSource
 ) -> NDArray[np.intp]:
-    """Return the indices of the rows to explain, (r,), in the order of the options.
+    """Return the indices of the rows to explain, (r,); the first row if neither option is used.
 
-    row, rows: values of --row and --rows; None: the option is not used, and the first row is
-    explained if neither is. n: number of rows of the table. source: the table, for messages. Raise
-    a ValueError if a row does not exist.
+    row, rows: values of --row, such as 3, and of --rows, such as "0-9,20" or "all", which
+    `parse_rows` reads; None: the option is not used. The caller has checked that at most one of
+    them is used. n: number of rows of the table. source: the table, for messages. Raise a ValueError
+    if the table has no rows, or a row does not exist.
     """
     if not n:
         raise ValueError(

@@ -94,15 +94,18 @@ def _to_json(value: Any, indent: int | None = None) -> str:
     NaN and infinities become null, and values of types that JSON lacks become their `str`. indent:
     spaces for each level; None: the text has one line.
     """
-    return json.dumps(_replace_numbers(value), indent=indent, default=str, allow_nan=False)
+    return json.dumps(_replace_nonfinite(value), indent=indent, default=str, allow_nan=False)
 
 
-def _replace_numbers(value: Any) -> Any:
-    """Return a copy of a value with None for each NaN and infinity in its dicts and lists."""
+def _replace_nonfinite(value: Any) -> Any:
+    """Return a copy of a value with None for each NaN and infinity in its dicts and lists.
+
+    Keys become texts, and tuples lists, as in JSON.
+    """
     if isinstance(value, dict):
-        return {str(key): _replace_numbers(entry) for key, entry in value.items()}
+        return {str(key): _replace_nonfinite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_replace_numbers(entry) for entry in value]
+        return [_replace_nonfinite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

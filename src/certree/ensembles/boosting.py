@@ -416,6 +416,9 @@ class BoostedTrees(StagedTrees):
     ) -> Self:
         """Fit to rows in memory, set the fitted attributes, and return self.
 
+        `_prepare_training` has been called before: it has set the attributes of the features, classes
+        and hashes of the training rows.
+
         Parameters
         ----------
         training : Training
@@ -426,8 +429,8 @@ class BoostedTrees(StagedTrees):
             Validation set of the user; None: there is none.
         attributes : dict
             Values of the fitted attributes `sample_hashes_` and `_sample_counts`, by name, for the
-            training and validation rows together. They are set only if the validation set
-            influences the number of rounds.
+            training and validation rows together. They replace those of the training rows if the
+            validation set can influence the number of rounds: with early stopping or callbacks.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
         limit : TimeLimit

@@ -314,7 +314,11 @@ def _get_strata(rank: Rank, n_classes: int) -> NDArray[Any]:
 
 
 def make_distributed_scores(model: Any, scorer: Any, executor: Executor) -> list[Score]:
-    """Make functions that score the training rows and the validation set by a scorer.
+    """Make functions that score training rows and the validation set by a scorer.
+
+    The training rows are a random sample of 10,000 if there are more (`count_sampled_rows`). The
+    call sets `rank.scored`, the indices of the scored rows, in each process that holds rows;
+    `get_scored_predictions` reads it.
 
     Parameters
     ----------

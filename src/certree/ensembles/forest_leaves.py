@@ -262,9 +262,11 @@ class LeafStatistics:
         rows : ndarray of int, shape (k,), or slice
             Indices of the k rows among the n training rows, in the order of `mean`.
         classes : bool
-            True for log loss, False for squared error, in units of `scale`.
+            True for log loss (nats), False for squared error; errors are divided by `scale` before
+            they are squared.
         powers : tuple of float
-            Exponents of the class probabilities; not used for squared error.
+            Exponents of the class probabilities, which are then divided by their sum; not used for
+            squared error.
 
         Returns
         -------

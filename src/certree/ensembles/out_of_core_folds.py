@@ -316,6 +316,8 @@ def start_round_selection(
 ) -> None:
     """Make runs on the earlier rows of a process, with the latest rows as their validation set.
 
+    Fits with `time=` call it to choose the number of rounds.
+
     Parameters
     ----------
     rank : Rank
@@ -348,9 +350,11 @@ def start_round_selection(
 def advance_selection(rank: Rank, racing: Sequence[int], first: int, last: int) -> list[float]:
     """Make rounds of the runs of `start_round_selection`, and return their validation losses.
 
-    rank: rows of one process, and its runs; racing: indices of the runs that continue, of which
-    each gets the rounds first, ..., last - 1. Return a float for each of them: the weighted sum of
-    the losses of the latest rows of all processes after these rounds. The new trees are dropped.
+    Only fits with `time=` choose the number of rounds in this way: the runs are fitted to the
+    earlier rows, and the latest rows are their validation set. rank: rows of one process, and its
+    runs; racing: indices of the runs that continue; first, last: each gets the rounds first, ...,
+    last - 1. Return a float for each of them: the weighted sum of the losses of the validation rows
+    of all processes after these rounds. The new trees are dropped.
     """
     runs: list[Rounds] = [rank.selection[k] for k in racing]
     with rank.rows.storage.hold_core_arrays():
@@ -373,8 +377,9 @@ def end_round_selection(rank: Rank) -> None:
 class RoundSelection:
     """Runs on the earlier rows of a distributed fit, whose loss on the latest rows is compared.
 
-    `choose_rounds` calls the methods to choose the number of rounds. The rows are in the processes
-    of the executor (ranks); the runs that the methods take and return stand for the runs there.
+    Fits with `time=` use it; the latest rows are the validation set of the choice. `choose_rounds`
+    calls the methods to choose the number of rounds. The rows are in the processes of the executor
+    (ranks); the runs that the methods take and return stand for the runs there.
 
     Parameters
     ----------

@@ -61,10 +61,12 @@ class StandardErrors(ArrayRecord):
 class ThirdFits:
     """Boosted models that are each fitted to one third of the training rows; thirds are disjoint.
 
-    The differences of their scores, and of those of the model that is fitted to all rows, set the
-    scale of its standard errors. On each third, the two fits to the other thirds and the model are
-    compared pair by pair. Errors that all three have in common do not show in these differences.
-    The larger errors of the fits to thirds compensate for that.
+    They set the scale of the standard errors of the model that is fitted to all rows. The model is
+    not part of this object: pass its scores to `compute_standard_errors`. On each third, the scores
+    of the two fits to the other thirds and of the model are compared pair by pair. The scale is in
+    proportion to the root mean square of these differences (`scale_standard_errors`). Errors that
+    all three have in common do not show in the differences. The larger errors of the fits to thirds
+    compensate for that.
 
     Parameters
     ----------

@@ -260,8 +260,8 @@ class WorkerLinks:
     async def _reduce(self, total: Int64, n_sums: int, step: int) -> None:
         """Reduce the arrays of the children into `total`, in place, and send it to the parent.
 
-        total: integers of this worker, (n,); n_sums: number of elements that are summed; of the
-        others the maximum is taken; step: number of the message.
+        total: integers of this worker, (n,); n_sums: the first n_sums elements are summed, the others
+        reduced to their maximum; step: number of the message.
         """
         for comm in self._children:
             other = await self._read(comm, step, len(total))

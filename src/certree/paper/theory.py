@@ -336,8 +336,11 @@ class Resolvability(NamedTuple):
     """The index of resolvability of a tree, and the pruning at which it is attained.
 
     A pruning is the tree with some nodes turned into leaves; its risk is the probability of an
-    error. The index is the smallest sum of excess risk and penalty of a pruning. The function
-    `resolvability` computes it and has the formula.
+    error. A root fragment of a pruning is the pruning with further nodes turned into leaves. Each
+    fragment has a sum over its leaves that grows with their rows and with the leaves of the pruning
+    below them; the penalty of the pruning is the smallest of these sums. The index is the smallest
+    sum of excess risk and penalty of a pruning. The function `resolvability` computes it and has
+    the formula.
 
     Parameters
     ----------
@@ -346,7 +349,7 @@ class Resolvability(NamedTuple):
     excess : float
         Risk of `pruning` minus the Bayes risk.
     penalty : float
-        Penalty of `pruning`: the smallest over its root fragments, which are its own prunings.
+        Penalty of `pruning`: the smallest sum of a root fragment.
     pruning : NodeWeights
         The pruning with the smallest sum: weight 1 of its leaves, 0 of other nodes.
     """

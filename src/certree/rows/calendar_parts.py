@@ -556,10 +556,9 @@ def _make_target(y: NDArray[Any]) -> Float64:
 
 
 class _FoldResiduals(NamedTuple):
-    """Residuals of n rows in one fold, after a model of the date alone is subtracted.
+    """Residuals of all n rows after a model of the date alone, fitted to one fold's training rows.
 
-    The model is a line in the date plus the means of bins of the date, fitted to the fold's
-    training rows.
+    The model is a line in the date plus the means of bins of the date.
 
     Parameters
     ----------
@@ -569,7 +568,7 @@ class _FoldResiduals(NamedTuple):
         Weights of the fitted rows, 0 for those left out.
     residuals : list of ndarray of float64, shape (n, q)
         Residuals of q target columns after the line and 4 bins, 4 and 16 bins, and so on: one array
-        for each number of bins.
+        for each number of bins. Rows that are left out have residuals, too.
     """
 
     is_left_out: NDArray[np.bool_]
@@ -578,11 +577,15 @@ class _FoldResiduals(NamedTuple):
 
 
 def _fit_fold_residuals(days: Float64, target: Float64, weight: Float64) -> list[_FoldResiduals]:
-    """Fit a model of the date alone to each fold's training rows, and return the folds' residuals.
+    """Fit a model of the date alone to each fold's training rows; return residuals of all n rows.
 
-    The model is a line in the date plus the means of 4, 16, 64 and 256 bins of the date, one after
-    the other. days: dates of the rows as numbers, (n,). target: columns to predict, (n, q). weight:
-    weights of the rows, (n,), with mean 1. Every fifth row is in the same of five folds.
+    There are five folds: row i is left out in fold i modulo 5. Each fold's entry of the result has
+    the residuals of its training rows and of the rows that it leaves out. The model is a line in
+    the date plus the means of 4, 16, 64 and 256 bins of the date. They are fitted one after the
+    other, each to the residuals of the one before; residuals are stored after each number of bins.
+
+    days: dates of the rows as numbers, (n,). target: columns to predict, (n, q). weight: weights of
+    the rows, (n,), with mean 1.
     """
     codes = [
         np.searchsorted(np.unique(np.quantile(days, np.arange(1, n_bins) / n_bins)), days)

@@ -676,9 +676,11 @@ def _read_values(column: SeriesOrArray, label: str) -> Float64 | _IndexedNames:
     """Read a categorical column: as float64 if its values are numbers, else as category names.
 
     column: raw values, a narwhals Series or an array (n,). label: how error messages name the
-    feature. Return an array (n,) with NaN for missing values. Return `_IndexedNames`, the distinct
-    names and each row's index among them, for texts, other objects, and integers that float64
-    cannot represent.
+    feature. Return an array (n,) with NaN for missing values. For texts, other objects, and integers
+    that float64 cannot represent, return `_IndexedNames`: the distinct names, None for a missing
+    value, and each row's index among them. Raise a TypeError if a value is a tuple, list, dictionary
+    or set. Raise a ValueError if the column mixes texts with numbers, or fractions with integers
+    that float64 cannot represent.
     """
     if isinstance(column, nw.Series):
         if column.dtype in _TEXTS:

@@ -256,7 +256,7 @@ def _find_first_right(threshold: Float64) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedRows:
-    """Rows with the ranks of their categories by mean target.
+    """The ranks of n rows in their categorical features: categories are ranked by mean target.
 
     Attributes
     ----------

@@ -317,8 +317,9 @@ def _find_date_problem(form: TextFormat, counts: TextCounts) -> str:
 def _find_reason_to_leave_out(name: str, column: InferredColumn, files: Sequence[CsvFile]) -> str:
     """Return why a column is left out: "numbers the rows", "no values", or "" if it is read.
 
-    Only columns without a name in the header of all files are left out. name: the name that the
-    reader gives it, such as "column 1"; column: its inferred type and evidence; files: the CSV files.
+    A column is left out only if no file has a name for it in its header. name: the name that the
+    reader gives such a column, "column 1" for the first; column: its inferred type and evidence;
+    files: the CSV files.
     """
     if not all(name in file.dialect.unnamed for file in files):
         return ""

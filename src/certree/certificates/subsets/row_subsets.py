@@ -138,7 +138,8 @@ def make_pair_subsets(
     three fractions: of errors among the rows of the first label; of certain errors (`surely_wrong`)
     among those of the second; and of the pair's rows that have the first label. With J labels there
     are 2 J limits, an upper and a lower one for each label, which share delta (the probability of
-    failure) equally; so the complexity of each pair is `nats` plus log J.
+    failure) equally. The complexity of each pair is `nats` plus log J, for its label's share of
+    delta. The bound on the difference (`occam_gap`) halves this share between its two limits.
 
     Parameters
     ----------
