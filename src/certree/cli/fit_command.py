@@ -329,7 +329,7 @@ def fit(
         typer.Option(
             min=0,
             metavar="N",
-            help="Rows to leave out before later ones, if labels are known late; needs --time.",
+            help="Rows to leave out before later ones, if labels become known late; needs --time.",
         ),
     ] = 0,
     independent: Independent = False,
