@@ -1080,7 +1080,7 @@ def test_messages_name_the_file_what_is_wrong_and_what_to_do(saved):
     rewrite(saved, n_features=0)
     expect_refusal(
         saved,
-        "cannot be loaded: the model file is damaged: n_features must be an integer in 1 .. "
+        "the model file is damaged: the model file's n_features must be an integer in 1 .. "
         "16777216, got 0; save the model again by certree.save, or restore the file from a copy$",
     )
     rewrite(saved, version=5)
@@ -1429,7 +1429,7 @@ def test_a_stream_is_not_read_beyond_what_it_declares(saved):
 @pytest.mark.parametrize("name", ["something", "tree.leaves", "../../etc/passwd", ""])
 def test_unknown_arrays_are_refused_unread(saved, name):
     rewrite(saved, {name: b"no array at all"})
-    expect_refusal(saved, f"the model file has unknown arrays: '{name}'")
+    expect_refusal(saved, f"must not have arrays that save does not write, got '{name}'")
 
 
 def test_members_other_than_distinct_arrays_are_refused(saved):
@@ -1538,7 +1538,9 @@ def test_a_bound_that_its_numbers_do_not_give_is_refused(nested, factor):
         if one["bound"]:
             lower = [*saved[:place], {**one, "bound": factor * one["bound"]}, *saved[place + 1 :]]
             rewrite(nested, certificates=lower)
-            expect_refusal(nested, f"the bound of its certificate '{one['method']}' is")
+            expect_refusal(
+                nested, f"certificate '{one['method']}' must have the bound of its observed numbers"
+            )
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,8 @@ class AdaptiveIntervals:
         restore_fields(self, _STORED_FIELDS, stored)
         if self._n_covered > self._rows or not self._batches.fits(self._rows):
             raise DamagedModelError(
-                f"rows must be at least n_covered, and the last row of batches, got {self._rows}"
+                "the model file's rows must be at least n_covered, and the last row of batches, got "
+                f"{self._rows}"
             )
 
     @property

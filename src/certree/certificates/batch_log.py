@@ -122,8 +122,8 @@ def _restore_log(stored: StoredState, name: str, model: Any) -> BatchLog:  # noq
         check_text(name, batch)
         if [*map(type, rows)] != [int, int] or batch in log._rows:
             raise DamagedModelError(
-                f"{name} must have entries [name, first row, last row], each name once, got "
-                f"{[batch, *rows]!r}"
+                f"the model file's {name} must have entries [name, first row, last row], each name "
+                f"once, got {[batch, *rows]!r}"
             )
         log._rows[batch] = (rows[0], rows[1])
     return log

@@ -868,10 +868,13 @@ def restore_certificate(entries: Any) -> Certificate:
     if given.matches is not None:
         # A fit does not compare its rows with themselves.
         raise DamagedModelError(
-            f"matches of the certificate of a fit must be None, got {given.matches!r}"
+            f"the model file's certificate must have no matches (null), got {given.matches!r}"
         )
     if given.method not in METHODS:
-        raise DamagedModelError(f"method must be one of {', '.join(METHODS)}, got {given.method!r}")
+        raise DamagedModelError(
+            f"the model file's certificate must have one of the methods {', '.join(METHODS)}, got "
+            f"{given.method!r}"
+        )
     ranges = {
         "n": (_get_min_rows(given.method), _MOST_RESTORED),
         "repeats": (0, math.inf),
@@ -884,14 +887,14 @@ def restore_certificate(entries: Any) -> Certificate:
         value = getattr(given, name)
         if value is not None and not least <= value <= most:
             raise DamagedModelError(
-                f"{name} of a certificate must lie in {least:g} .. {most:g}, got {value!r}"
+                f"the model file's certificate must have {name} in {least:g} .. {most:g}, got {value!r}"
             )
     again = given.at(given.delta)
     # Logarithms differ between platforms in their last digits.
     if not given.bound >= again.bound - _ROUNDING * again._largest_bound:
         raise DamagedModelError(
-            f"the bound of its certificate {given.method!r} is {given.bound:.6g}, but its observed "
-            f"numbers give {again.bound:.6g}"
+            f"the model file's certificate {given.method!r} must have the bound of its observed "
+            f"numbers, {again.bound:.6g}, or a larger one, got {given.bound:.6g}"
         )
     return given
 
@@ -926,7 +929,8 @@ def _restore_certificates(stored: StoredState, name: str, model: Any) -> tuple[C
     saved = stored[name]
     if not isinstance(saved, list) or len(saved) > _MOST_CERTIFICATES:
         raise DamagedModelError(
-            f"certificates must be a list of at most {_MOST_CERTIFICATES}, got {shortened(saved)}"
+            f"the model file's certificates must be a list of at most {_MOST_CERTIFICATES}, got "
+            f"{shortened(saved)}"
         )
     return tuple(map(restore_certificate, saved))
 

@@ -173,8 +173,8 @@ class Monitor:
         )
         if not is_consistent:
             raise DamagedModelError(
-                f"rows of the monitor must fit its pending rows, alarm, windows and batches, got "
-                f"{self._rows}"
+                "the model file's rows must fit the monitor's pending rows, alarm, windows and "
+                f"batches, got {self._rows}"
             )
 
     def _check_settings(self) -> None:

@@ -164,7 +164,9 @@ def _restore_trained_classes(stored: StoredState, name: str, model: Any) -> Trai
     """
     is_trained = check_column(name, stored[name], "bool", (model.n_classes_,))
     if is_trained.all() or not is_trained.any():
-        raise DamagedModelError(f"{name} must be True for some classes and False for others")
+        raise DamagedModelError(
+            f"the model file's {name} must be True for some classes and False for others"
+        )
     return TrainedClasses(is_trained)
 
 

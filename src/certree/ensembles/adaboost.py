@@ -305,7 +305,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         """
         super()._finish_restore(stored)
         if self.estimator is not None:
-            raise DamagedModelError(f"parameter 'estimator' must be null, got {self.estimator!r}")
+            raise DamagedModelError(
+                f"the model file's parameter 'estimator' must be null, got {self.estimator!r}"
+            )
         trees: Any = self.trees_
         n = len(self.estimators_)
         # There is at least one round, even if no learner is kept.
@@ -317,13 +319,14 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         # Only the last learner can be without an error, and have an infinite weight.
         if not ((weights > 0).all() and np.isfinite(weights[:-1]).all()):
             raise DamagedModelError(
-                "estimator_weights must be positive, and only the last one may be infinite, got "
-                f"{shortened(weights.tolist())}"
+                "the model file's estimator_weights must be positive, and only the last one may be "
+                f"infinite, got {shortened(weights.tolist())}"
             )
         self._set_votes(np.abs(trees.value[trees.root]).max(axis=1, initial=0.0))
         if self.trees_ is None or not np.array_equal(self.trees_.value, trees.value):
             raise DamagedModelError(
-                "every node of a tree must have the weight of its tree as the score of one class"
+                "the model file's trees must have the weight of the tree as the score of one class in "
+                "every node"
             )
 
     def _create_fitter(self, training: Training) -> FitLearner:

@@ -1437,15 +1437,18 @@ class BoostedTrees(StagedTrees):
         """
         super()._finish_restore(stored)
         if not self.thresholds_:
-            raise DamagedModelError("thresholds must not be empty")
+            raise DamagedModelError("the model file's thresholds must not be empty")
         expected = self._n_first_trees + self.n_iter_ * self._count_members()
         if len(self.trees_) != expected:
             raise DamagedModelError(
-                f"{self.n_iter_} rounds must have {expected} trees, got {len(self.trees_)}"
+                f"the model file's {self.n_iter_} rounds must have {expected} trees, got "
+                f"{len(self.trees_)}"
             )
         shape = None if self._errors is None else self._errors.deviation.shape
         if shape != (self.trees_.value.shape if self.standard_errors else None):
-            raise DamagedModelError(f"errors.deviation must have a row for each node, got {shape}")
+            raise DamagedModelError(
+                f"the model file's errors.deviation must have a row for each node, got {shape}"
+            )
         self._make_settings(self._make_loss())
         self._get_monotonic_constraints()
 

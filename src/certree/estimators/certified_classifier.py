@@ -897,12 +897,12 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         n_codes = self._output_groups.sizes[0] if trained is None else trained.n_codes
         if rows.grown.n_classes != n_codes:
             raise DamagedModelError(
-                f"grown must count {n_codes} classes, got {rows.grown.n_classes}"
+                f"the model file's grown must count {n_codes} classes, got {rows.grown.n_classes}"
             )
         if trained is not None and n_codes + rows.n_others != len(trained.class_positions):
             raise DamagedModelError(
-                f"is_trained must have {n_codes + rows.n_others} entries, one for each class of "
-                f"training and calibration set, got {len(trained.class_positions)}"
+                f"the model file's is_trained must have {n_codes + rows.n_others} entries, one for "
+                f"each class of training and calibration set, got {len(trained.class_positions)}"
             )
         is_same_set = (held.grouped, held.n) == (certificate.grouped, certificate.n)
         if not is_same_set or not math.isclose(
@@ -915,8 +915,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             )
         if not math.isfinite(rows.structure.log_mass(label)):
             raise DamagedModelError(
-                "grown and calibration.splits must give the labels of its leaves a positive prior "
-                "probability"
+                "the model file's grown and calibration.splits must give the labels of the tree's "
+                "leaves a positive prior probability"
             )
 
     @property

@@ -552,8 +552,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         n_regions = len(self.conformity_scores_.mass)
         if (largest := self.intervals_.check_tree(self.tree_).region.max()) >= n_regions:
             raise DamagedModelError(
-                f"bands.region must be below {n_regions}, the number of regions with conformity "
-                f"scores, got {largest}"
+                f"the model file's bands.region must be below {n_regions}, the number of regions with "
+                f"conformity scores, got {largest}"
             )
 
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:

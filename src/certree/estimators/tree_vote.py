@@ -660,7 +660,8 @@ class TreeVoteEstimator(TreeModel):
             node_predictions.n_values,
         ):
             raise DamagedModelError(
-                f"vote.score must have shape {(tree.n_nodes, node_predictions.n_values)}, as the tree"
+                "the model file's vote.score must have shape "
+                f"{(tree.n_nodes, node_predictions.n_values)}, as the tree"
             )
         self._get_grower()
         get_n_threads(self.n_jobs)
@@ -690,14 +691,17 @@ class TreeVoteEstimator(TreeModel):
         temperatures, weights = self.best_params_, np.array(self.mixture_weights_)
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
             raise DamagedModelError(
-                f"best_params must have the keys {self._temperatures}, got {temperatures!r}"
+                f"the model file's best_params must have the keys {self._temperatures}, got "
+                f"{temperatures!r}"
             )
         posteriors = [
             np.broadcast_to(np.array(temperatures[name], dtype=np.float64), weights.shape)
             for name in self._temperatures
         ]
         if np.isnan(posteriors).any():
-            raise DamagedModelError(f"best_params must hold numbers, got {temperatures}")
+            raise DamagedModelError(
+                f"the model file's best_params must hold numbers, got {temperatures}"
+            )
         return Mixture(np.stack(posteriors, axis=1), weights, self.posteriors_)
 
     # -- prediction --------------------------------------------------------------------------------
@@ -1221,7 +1225,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         targets: Any = stats.of_each if isinstance(stats, SeveralStats) else (stats,)
         if (sizes := tuple(one.n_classes for one in targets)) != self._output_groups.sizes:
             raise DamagedModelError(
-                f"stats must count {self._output_groups.sizes} classes, got {sizes}"
+                f"the model file's stats must count {self._output_groups.sizes} classes, got {sizes}"
             )
         super()._finish_restore(stored)
         if not isinstance(self.vote_, Vote):
@@ -1232,11 +1236,13 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
             are_fractions = ((votes >= 0) & (votes <= 1 + _ROUNDING)).all()
             if not are_fractions or not np.allclose(votes[is_leaf].sum(axis=1), 1):
                 raise DamagedModelError(
-                    "vote.score of each leaf must hold class probabilities that sum to 1"
+                    "the model file's vote.score must hold class probabilities that sum to 1 in each "
+                    "leaf"
                 )
             if (label := votes[is_leaf].argmax(axis=1).max()) >= k:
                 raise DamagedModelError(
-                    f"each leaf must predict one of {k} classes, got class code {label}"
+                    f"the model file's leaves must predict one of {k} classes each, got class code "
+                    f"{label}"
                 )
 
     def _predict_node(self, node: int) -> Any:

@@ -350,23 +350,26 @@ class UpdatableTree(TreeVoteEstimator):
         tree, has_classes = self._grow_box(), is_classifier(self)
         leaf = check_codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)
         if not len(leaf) or not tree.is_leaf[leaf].all():
-            raise DamagedModelError("seen_rows.leaf must hold leaves of the tree of Grid(box)")
+            raise DamagedModelError(
+                "the model file's seen_rows.leaf must hold leaves of the tree of Grid(box)"
+            )
         if has_classes != (seen.y.dtype == np.int32) or has_classes != (seen.rounded is not None):
             raise DamagedModelError(
-                "a classifier must have seen_rows.y of int32 and seen_rows.rounded, a regressor "
-                f"only seen_rows.y of float64, got seen_rows.y of {seen.y.dtype}"
+                "the model file must have seen_rows.y of int32 and seen_rows.rounded for a classifier, "
+                f"or only seen_rows.y of float64 for a regressor, got seen_rows.y of {seen.y.dtype}"
             )
         if has_classes:
             check_codes("seen_rows.y", seen.y, len(seen.y), self.n_classes_)
             if not np.array_equal(seen.known, self.sample_hashes_):
                 raise DamagedModelError(
-                    "the stored hashes of the fitted rows (sample_hashes) must equal those of the "
-                    "rows stored for updates (seen_rows)"
+                    "the model file's hashes of the fitted rows (sample_hashes) must equal those of "
+                    "the rows stored for updates (seen_rows)"
                 )
         n, expected = float(seen.weights.sum()), float(self.stats_.n[0])
         if not isclose(n, expected, rel_tol=1e-9):  # earlier versions added up in another order
             raise DamagedModelError(
-                f"seen_rows must have the total weight {expected:g} of stats, got {n:g}"
+                f"the model file's seen_rows must have the total weight {expected:g} of stats, got "
+                f"{n:g}"
             )
 
 

@@ -403,7 +403,8 @@ def _expect_same_values(
     """
     if unknown := sorted(set(arrays) - {HEADER, *model_arrays}):
         raise DamagedModelError(
-            f"the model file has unknown arrays: {', '.join(map(repr, unknown))}"
+            "the model file must not have arrays that save does not write, got "
+            f"{', '.join(map(repr, unknown))}"
         )
     if differing := sorted(map(repr, set(header) ^ {"parameters", *model_entries})):
         raise DamagedModelError(

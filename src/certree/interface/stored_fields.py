@@ -214,7 +214,9 @@ def restore_value(
             return _restore_dataclass(name, kind, value)
     limits = f" in {least} .. {most}" if most < _LARGEST else ""
     kind_name = getattr(annotation, "__name__", annotation)
-    raise DamagedModelError(f"{name} must be of type {kind_name}{limits}, got {shortened(value)}")
+    raise DamagedModelError(
+        f"the model file's {name} must be of type {kind_name}{limits}, got {shortened(value)}"
+    )
 
 
 def _restore_dataclass(name: str, kind: Any, entries: dict[str, Any]) -> Any:
@@ -227,5 +229,7 @@ def _restore_dataclass(name: str, kind: Any, entries: dict[str, Any]) -> Any:
     added = {one.name: one.default for one in fields(kind) if one.metadata.get("is_added")}
     hints, values = get_type_hints(kind), {**added, **entries}
     if values.keys() != {one.name for one in fields(kind)}:
-        raise DamagedModelError(f"{name} must have the fields {[*hints]}, got {[*entries]}")
+        raise DamagedModelError(
+            f"the model file's {name} must have the fields {[*hints]}, got {[*entries]}"
+        )
     return kind(**{key: restore_value(key, hints[key], value) for key, value in values.items()})

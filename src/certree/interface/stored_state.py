@@ -130,7 +130,8 @@ class StoredState:
         values: Float64 = check_column(self._get_full_name(name), self[name], "float64", shape)
         if not (np.isfinite(values) & (values >= least) & (values <= most)).all():
             raise DamagedModelError(
-                f"{self._get_full_name(name)} must hold finite numbers in {least:g} .. {most:g}"
+                f"the model file's {self._get_full_name(name)} must hold finite numbers in {least:g} "
+                f".. {most:g}"
             )
         return values
 
@@ -143,8 +144,8 @@ class StoredState:
         value = self[name]
         if type(value) not in (int, float) or not (least <= value <= most and abs(value) < np.inf):
             raise DamagedModelError(
-                f"{self._get_full_name(name)} must be a finite number in {least:g} .. {most:g}, got "
-                f"{shortened(value)}"
+                f"the model file's {self._get_full_name(name)} must be a finite number in {least:g} .. "
+                f"{most:g}, got {shortened(value)}"
             )
         return float(value)
 
@@ -157,7 +158,7 @@ class StoredState:
         value = self[name]
         if type(value) is not int or not least <= value <= most:
             raise DamagedModelError(
-                f"{self._get_full_name(name)} must be an integer in {least} .. {most}, got "
-                f"{shortened(value)}"
+                f"the model file's {self._get_full_name(name)} must be an integer in {least} .. "
+                f"{most}, got {shortened(value)}"
             )
         return value

@@ -99,7 +99,9 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
         if name in stored:
             learned[attribute] = stored[name]
             if not isinstance(stored[name], str):
-                raise DamagedModelError(f"{name} must be a text, got {stored[name]!r}")
+                raise DamagedModelError(
+                    f"the model file's {name} must be a text, got {stored[name]!r}"
+                )
     if "table_format" in stored:
         learned[FORMAT_ATTRIBUTE] = TableFormat.from_stored(stored["table_format"])
     return learned if names is None else {**learned, "feature_names_in_": _restore_names(names, p)}

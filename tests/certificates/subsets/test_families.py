@@ -601,7 +601,7 @@ def test_certificates_of_parts_go_through_files():
         assert certificate.at(0.01).bound >= certificate.bound
         assert certificate.at(0.05) == certificate
         assert re.search(r"at once, this classifier's error|this vote's error", str(certificate))
-        with pytest.raises(ValueError, match="but its observed numbers give"):
+        with pytest.raises(ValueError, match="must have the bound of its observed numbers"):
             restore_certificate({**saved, "bound": certificate.bound / 2})
     for shift in ("kl", {"kind": "kl"}, {"kind": "far", "most": 1.0}, {"kind": "kl", "most": -1.0}):
         with pytest.raises(ValueError, match=r"shift must|kind must be|kl must be"):

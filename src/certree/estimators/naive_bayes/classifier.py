@@ -644,13 +644,17 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         super()._finish_restore(stored)
         if not self.class_count_.any() or not has_finite_total(self.class_count_):
             raise DamagedModelError(
-                "class_count must be positive for some class, and at most "
+                "the model file's class_count must be positive for some class, and at most "
                 f"{MAX_TOTAL_WEIGHT:g} in total, got {self.class_count_}"
             )
         if not np.isclose(self.class_prior_.sum(), 1):
-            raise DamagedModelError(f"class_prior must sum to 1, got {self.class_prior_.sum()}")
+            raise DamagedModelError(
+                f"the model file's class_prior must sum to 1, got {self.class_prior_.sum()}"
+            )
         if (self.class_count_[self.class_prior_ == 0] > 0).any():
-            raise DamagedModelError("class_prior of classes with rows must be positive, got 0")
+            raise DamagedModelError(
+                "the model file's class_prior must be positive for classes with rows, got 0"
+            )
         n_classes, kinds = len(self.classes_), self._check_kinds(stored["densities"])
         of_numbers = [j for j, kind in enumerate(kinds) if kind != "categorical"]
         moments = restore_columns(Moments, stored, (len(of_numbers), n_classes))
@@ -666,14 +670,16 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         """
         if not isinstance(kinds, list) or len(kinds) != self.n_features_in_:
             raise DamagedModelError(
-                f"densities must be a list of {self.n_features_in_} kinds, got {kinds!r}"
+                f"the model file's densities must be a list of {self.n_features_in_} kinds, got "
+                f"{kinds!r}"
             )
         for j, kind in enumerate(kinds):
             held = self._get_category_names(j) is not None
             possible = ("categorical",) if held else ("normal", "histogram")
             if kind not in possible:
                 raise DamagedModelError(
-                    f"the density of feature {j} must be {' or '.join(possible)}, got {kind!r}"
+                    f"the model file's density of feature {j} must be {' or '.join(possible)}, got "
+                    f"{kind!r}"
                 )
         return kinds
 
@@ -689,19 +695,21 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
             names = self._get_category_names(j)
             if j in self._moments and (self._moments[j].rows > limit).any():
                 raise DamagedModelError(
-                    f"the moments of feature {j} must count at most class_count rows of each class"
+                    f"the model file's moments of feature {j} must count at most class_count rows of "
+                    "each class"
                 )
             if isinstance(density, Normal):
                 continue
             counts = _get_counts(density)
             if names is not None and counts.shape[1] != max(1, len(names)):
                 raise DamagedModelError(
-                    f"the table of feature {j} must have {max(1, len(names))} categories, got "
-                    f"{counts.shape[1]}"
+                    f"the model file's table of feature {j} must have {max(1, len(names))} categories, "
+                    f"got {counts.shape[1]}"
                 )
             if (counts.sum(axis=1) > limit).any():
                 raise DamagedModelError(
-                    f"the table of feature {j} must count at most class_count rows of each class"
+                    f"the model file's table of feature {j} must count at most class_count rows of "
+                    "each class"
                 )
 
     # -- prediction --------------------------------------------------------------------------------

@@ -568,11 +568,13 @@ def _check_ascending(edges: Float64, n_bins: int) -> None:
     """
     if len(edges) != n_bins + 1:
         raise DamagedModelError(
-            f"{n_bins} bins must have {n_bins + 1} histogram.edges, got {len(edges)}"
+            f"the model file's histogram.edges must be {n_bins + 1} for {n_bins} bins, got {len(edges)}"
         )
     # A single value has one bin of no width.
     if not (edges[1:] > edges[:-1]).all() and not (n_bins == 1 and edges[0] == edges[1]):
-        raise DamagedModelError("histogram.edges of each feature must be ascending")
+        raise DamagedModelError(
+            "the model file's histogram.edges must be ascending for each feature"
+        )
 
 
 def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[CategoricalTable]:
@@ -587,13 +589,16 @@ def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[Categor
     # Each size by itself, so that no sum of them can overflow.
     if (sizes < 1).any() or (sizes > counts.shape[1]).any() or sizes.sum() != counts.shape[1]:
         raise DamagedModelError(
-            "table.size must hold positive integers whose sum is the number of columns of "
-            f"table.counts, {counts.shape[1]}, got {shortened(sizes.tolist())}"
+            "the model file's table.size must hold positive integers whose sum is the number of "
+            f"columns of table.counts, {counts.shape[1]}, got {shortened(sizes.tolist())}"
         )
     alpha = stored.get_numbers("table.alpha", (n_tables,), _NARROWEST)
     with np.errstate(over="ignore"):
         if not np.isfinite(alpha * sizes).all():
-            raise DamagedModelError("table.alpha times the number of categories must be finite")
+            raise DamagedModelError(
+                "the model file's table.alpha must be finite after multiplication by the number of "
+                "categories"
+            )
     blocks = np.split(counts, np.cumsum(sizes)[:-1], axis=1) if n_tables else []
     return [
         CategoricalTable(block, record)
