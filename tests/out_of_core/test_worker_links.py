@@ -1,57 +1,75 @@
 """Ranks on workers of Dask add up over links, and all notice when one of them is gone."""
 
 import asyncio
+import itertools
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from certree.out_of_core import worker_links
-from certree.out_of_core.worker_links import Epoch, LinkLost, PendingConnections, WorkerLinks
+from certree.out_of_core.worker_links import (
+    Epoch,
+    LinkLost,
+    PendingConnections,
+    WorkerLinks,
+    _CommLink,
+    _SocketLink,
+)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     distributed = pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+_NUMBERS = itertools.count()
 
 
-@pytest.fixture(scope="module", params=["inproc://", "tcp://"])
-def workers(request):
-    """Six workers of a cluster in this process, by its protocol."""
+@contextmanager
+def start_workers(protocol):
+    """Start six workers of a cluster in this process."""
     with distributed.LocalCluster(
         n_workers=6,
         threads_per_worker=1,
         processes=False,
-        protocol=request.param,
+        protocol=protocol,
         dashboard_address=":0",
     ) as cluster:
         yield [*cluster.workers.values()]
 
 
+@pytest.fixture(scope="module", params=["inproc://", "tcp://"])
+def workers(request):
+    """Six workers of a cluster in this process, by its protocol."""
+    with start_workers(request.param) as started:
+        yield started
+
+
+@contextmanager
+def link_ranks(workers, n):
+    """Link n ranks, which may be on one worker; close the links at the end."""
+    homes = [workers[rank % len(workers)] for rank in range(n)]
+    token, addresses = f"fit {next(_NUMBERS)}", tuple(one.address for one in homes)
+    links = [WorkerLinks(home, Epoch(token, rank, addresses)) for rank, home in enumerate(homes)]
+    try:
+        for one in [run(one.open(), one) for one in links]:
+            one.result(30)
+        yield links
+    finally:
+        for one in links:
+            one.abort()
+
+
 @pytest.fixture
 def linked(workers):
-    """Makes links between some ranks, which may be on one worker, and closes them at the end."""
-    made = []
-
-    def link(n, token="fit"):
-        homes = [workers[rank % len(workers)] for rank in range(n)]
-        addresses = tuple(one.address for one in homes)
-        links = [
-            WorkerLinks(home, Epoch(token, rank, addresses)) for rank, home in enumerate(homes)
-        ]
-        started = [run(one.open(), one) for one in links]
-        for one in started:
-            one.result(30)
-        made.extend(links)
-        return links
-
-    yield link
-    for one in made:
-        one.abort()
+    """Makes links between some ranks, and closes them at the end."""
+    with ExitStack() as stack:
+        yield lambda n: stack.enter_context(link_ranks(workers, n))
 
 
 def run(work, links):
@@ -132,7 +150,7 @@ def test_connections_that_nobody_takes_are_closed(workers, monkeypatch):
     async def connect():
         arrivals = PendingConnections.get_or_register(worker)
         comm = SimpleNamespace(abort=is_closed.set)
-        await arrivals.accept(comm, "nobody", 1)
+        await arrivals.accept(comm, "nobody", 1, False)
         return len(arrivals._waiting)
 
     assert asyncio.run_coroutine_threadsafe(connect(), worker.loop.asyncio_loop).result(30) == 0
@@ -155,34 +173,83 @@ def test_ranks_that_have_come_apart_are_told(linked):
 
 @pytest.mark.parametrize("ends", [[], [16], [3, 20]])
 def test_received_frames_may_be_unaligned_read_only_and_several(ends):
-    sent = np.array([[1, -2, 3], [7, 2**40, -5]])
+    sent = np.array([1, -2, 3])
 
     class Comm:
         """Delivers words in frames that start at odd addresses and may not be written to."""
 
-        def __init__(self, words):
-            self.words, self.written = words, []
-
         async def read(self):
             frames = []
-            for part in np.split(np.frombuffer(self.words.tobytes(), np.uint8), ends):
+            for part in np.split(np.frombuffer(sent.tobytes(), np.uint8), ends):
                 odd = np.append(np.zeros(1, np.uint8), part)[1:]
                 odd.flags.writeable = False
                 frames.append(memoryview(odd))
             return 1, SimpleNamespace(frames=frames)
 
-        async def write(self, message):
-            self.written.append(b"".join(message[1].frames))
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        assert _CommLink(Comm(), loop).receive(1, 3).tolist() == sent.tolist()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
-    worker = SimpleNamespace(loop=SimpleNamespace(asyncio_loop=None))
-    links = WorkerLinks(worker, Epoch("fit", 1, ("",) * 6))
-    links._children, links._parent = [Comm(sent[0])], Comm(sent[1])
-    total = np.array([10, 20, 0])
-    asyncio.run(links._reduce(total, 2, 1))
-    assert total.tolist() == [11, 18, 3]
-    assert links._parent.written == [total.tobytes()]
-    assert asyncio.run(links._share(3, 1)).tolist() == sent[1].tolist()
-    assert links._children[0].written == [sent[1].tobytes()]
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_sockets_are_used_where_dask_sends_bytes_as_they_are(compression, monkeypatch):
+    words, comm = np.arange(3000), distributed.comm.core.Comm
+    describe = comm.handshake_info
+
+    def describe_other_host(self):
+        return {**describe(self), "compression": compression}
+
+    monkeypatch.setattr(comm, "handshake_info", describe_other_host)
+
+    def work(links, rank):
+        del rank
+        own = words.copy()
+        links.reduce(own, len(own))
+        links.share(own)
+        return own
+
+    with start_workers("tcp://") as workers, link_ranks(workers, 3) as links:
+        kinds = {type(one) for each in links for one in [*each._children, each._parent] if one}
+        assert kinds == {_CommLink if compression else _SocketLink}
+        np.testing.assert_array_equal(on_each(links, work), np.tile(3 * words, (3, 1)))
+
+
+@pytest.mark.parametrize("has_stream", [True, False])
+def test_a_connection_of_which_only_one_end_would_use_the_socket_is_closed(
+    has_stream, workers, monkeypatch
+):
+    worker, is_closed = workers[0], threading.Event()
+    monkeypatch.setattr(worker_links, "_find_stream", lambda _: None if has_stream else "stream")
+
+    async def connect():
+        pending = PendingConnections.get_or_register(worker)
+        await pending.accept(SimpleNamespace(abort=is_closed.set), "half", 1, has_stream)
+        return len(pending._waiting)
+
+    assert asyncio.run_coroutine_threadsafe(connect(), worker.loop.asyncio_loop).result(30) == 0
+    assert is_closed.is_set()
+
+
+def test_a_socket_that_dask_closes_ends_the_wait_for_a_message(linked):
+    """As a worker does that closes while a fit goes on: it does not call our methods."""
+    links = linked(2)
+
+    def work(own, rank):
+        if rank == 1:
+            time.sleep(0.2)
+            own._loop.call_soon_threadsafe(links[0]._connections[0].comm.abort)
+            return "closed"
+        own.reduce(np.zeros(10, dtype=np.int64), 10)
+        return "received"
+
+    told = on_each(links, work)
+    assert isinstance(told[0], LinkLost)
 
 
 def test_trees_of_ranks_have_all_of_them():

@@ -1,18 +1,24 @@
 """Links between ranks on Dask workers: Dask connections to the ports of the workers.
 
 Ranks form a tree whose root is rank 0: a star for up to four ranks, else a binary tree. Words are
-sent as raw frames, and every message has the number of its step. If a link is closed, the ranks at
+sent as raw bytes, and every message has the number of its step. If a link is closed, the ranks at
 both ends close all of their links, so that every rank notices at once that one is lost.
+
+Dask opens each connection. The threads of the ranks then use its socket themselves, because a
+message over the event loops of two workers takes 20 times as long. Connections without a socket
+(of workers in one process) and compressed ones are used as Dask offers them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from concurrent.futures import CancelledError, Future
-from contextlib import suppress
+import socket
+import struct
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,6 +31,12 @@ _OPERATION = "certree_link"
 _PATIENCE = 60.0
 # Largest number of ranks that form a star.
 _MAX_STAR = 4
+# Seconds after which a thread that waits for bytes looks whether its socket was closed.
+_INTERVAL = 0.5
+# Before the words of a message: the number of its step, and of its words.
+_HEADER = struct.Struct("=qq")
+# Sent by the parent when it has taken over the socket, and then by the child.
+_READY = b"r"
 
 
 class LinkLost(Exception):  # noqa: N818 # no error: the client repeats the call
@@ -105,17 +117,18 @@ class PendingConnections:
         registered: PendingConnections = worker.extensions[_OPERATION]
         return registered
 
-    async def accept(self, comm: Any, token: str, rank: int) -> Any:
+    async def accept(self, comm: Any, token: str, rank: int, has_stream: bool) -> Any:
         """Hold a connection of a child worker until it is closed; Dask calls this as a handler.
 
         comm: Dask's connection; token: name of the epoch (the time in which the same workers take
-        part in a fit), which this worker need not know yet; rank: rank of the child. A connection
-        that nobody takes within a minute is closed. Return Dask's status "dont_reply", so that Dask
-        sends nothing over the connection.
+        part in a fit), which this worker need not know yet; rank: rank of the child; has_stream:
+        whether the child will use the socket of the connection itself. A connection is closed that
+        nobody takes within a minute, or whose socket only one end would use. Return Dask's status
+        "dont_reply", so that Dask sends nothing over the connection.
         """
         connection, key = _PendingConnection(comm), (token, rank)
         future = self._get_future(key)
-        if not future.done():
+        if not future.done() and has_stream == (_find_stream(comm) is not None):
             future.set_result(connection)
             with suppress(TimeoutError):
                 await asyncio.wait_for(connection.is_taken.wait(), _PATIENCE)
@@ -152,6 +165,172 @@ class PendingConnections:
         return self._waiting[key]
 
 
+class _Link(Protocol):
+    """A connection to another rank, over which a thread sends and receives arrays of integers."""
+
+    def send(self, step: int, words: Int64) -> None:
+        """Send the array `words`, (n,), as message number `step`."""
+
+    def receive(self, step: int, n: int) -> Int64:
+        """Wait for message number `step`, and return its n integers, (n,) int64.
+
+        Raise RuntimeError if the message has another number or size.
+        """
+
+    def close(self) -> None:
+        """Close the connection; a thread that waits for a message gets an OSError."""
+
+
+def _expect_step(step: int, n: int, received: tuple[int, int]) -> None:
+    """Raise RuntimeError if a message is not the expected one.
+
+    step, n: expected number of the message, and of its words; received: those of the message.
+    """
+    if received != (step, n):
+        raise RuntimeError(
+            f"ranks must be at the same step: expected {n} words of step {step}, got {received[1]} "
+            f"of step {received[0]}. Please report this error of certree"
+        )
+
+
+class _CommLink:
+    """A link whose messages Dask sends and receives on the worker's event loop.
+
+    Parameters
+    ----------
+    comm : distributed.comm.Comm
+        Connection of Dask.
+    loop : asyncio event loop
+        Event loop of the worker; `send` and `receive` run in another thread.
+    """
+
+    def __init__(self, comm: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._comm, self._loop = comm, loop
+        comm.deserialize = False  # messages are raw frames
+
+    def send(self, step: int, words: Int64) -> None:
+        """Send the array `words`, (n,), as message number `step`.
+
+        The message is a copy: workers in one process receive the very array that is sent.
+        """
+        serialized = import_extra("distributed.protocol", "dask").Serialized
+        self._wait(self._comm.write([step, serialized({}, [words.copy().data.cast("B")])]))
+
+    def receive(self, step: int, n: int) -> Int64:
+        """Wait for message number `step`, and return its n integers, (n,) int64.
+
+        Raise RuntimeError if the message has another number or size.
+        """
+        other, message = self._wait(self._comm.read())
+        frames = message.frames
+        words = np.frombuffer(frames[0] if len(frames) == 1 else b"".join(frames), np.int64)
+        _expect_step(step, n, (other, len(words)))
+        return words
+
+    def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine on the event loop, and return its result."""
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except CancelledError as error:
+            raise OSError("the event loop has ended") from error
+
+    def close(self) -> None:
+        """Close the connection; a thread that waits for a message gets an OSError."""
+        self._loop.call_soon_threadsafe(self._comm.abort)
+
+
+class _SocketLink:
+    """A link whose messages a thread sends and receives over the socket of Dask's connection.
+
+    Parameters
+    ----------
+    stream : tornado.iostream.IOStream
+        Stream of Dask's connection; the event loop no longer reads from it.
+    is_parent : bool
+        Whether this worker is the parent: it sends nothing before the child is ready, as the
+        child's event loop may read from the socket until then.
+    """
+
+    def __init__(self, stream: Any, is_parent: bool) -> None:
+        stream.io_loop.remove_handler(stream.fileno())
+        self._socket: socket.socket = stream.socket
+        self._socket.settimeout(_INTERVAL)
+        self._is_closed, self._must_wait = False, is_parent
+        self._send(_READY)
+
+    def send(self, step: int, words: Int64) -> None:
+        """Send the array `words`, (n,), as message number `step`."""
+        self._wait_for_child()
+        self._send(_HEADER.pack(step, len(words)))
+        self._send(words.data.cast("B"))
+
+    def receive(self, step: int, n: int) -> Int64:
+        """Wait for message number `step`, and return its n integers, (n,) int64.
+
+        Raise RuntimeError if the message has another number or size.
+        """
+        self._wait_for_child()
+        header, words = bytearray(_HEADER.size), np.empty(n, dtype=np.int64)
+        self._receive(header)
+        _expect_step(step, n, _HEADER.unpack(header))
+        self._receive(words.data.cast("B"))
+        return words
+
+    def _wait_for_child(self) -> None:
+        """Wait until the child is ready, before the first message of a parent."""
+        if self._must_wait:
+            self._receive(bytearray(len(_READY)))
+            self._must_wait = False
+
+    def _send(self, message: bytes | memoryview) -> None:
+        """Send bytes. Raise OSError if the connection is closed."""
+        left = memoryview(message)
+        while left:
+            with suppress(TimeoutError):
+                left = left[self._socket.send(left) :]
+            self._expect_open()
+
+    def _receive(self, message: bytearray | memoryview) -> None:
+        """Wait for as many bytes as `message` has, and overwrite it with them.
+
+        Raise OSError if the connection is closed.
+        """
+        left = memoryview(message)
+        while left:
+            with suppress(TimeoutError):
+                n_new = self._socket.recv_into(left)
+                if n_new == 0:
+                    raise ConnectionResetError("the other worker has closed the connection")
+                left = left[n_new:]
+            self._expect_open()
+
+    def _expect_open(self) -> None:
+        """Raise OSError if this worker has closed the connection."""
+        if self._is_closed or self._socket.fileno() < 0:
+            raise ConnectionAbortedError("this worker has closed the connection")
+
+    def close(self) -> None:
+        """Close the connection; a thread that waits for a message gets an OSError.
+
+        Dask closes the socket itself.
+        """
+        self._is_closed = True
+        with suppress(OSError):  # the other worker may have closed it
+            # Of an encrypted socket as well: its own method would drop what a waiting thread uses.
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+def _find_stream(comm: Any) -> Any:
+    """Return the stream of a connection of Dask whose bytes are sent as they are; None without one.
+
+    comm: the connection. One of workers in one process has no stream, and one that compresses its
+    messages is left to Dask. An encrypted one has a stream, whose socket encrypts.
+    """
+    stream = getattr(comm, "stream", None)
+    is_stream = isinstance(stream, import_extra("tornado.iostream", "dask").IOStream)
+    return stream if is_stream and not comm.handshake_options.get("compression") else None
+
+
 class WorkerLinks:
     """Network connections of one Dask worker to its parent and children among all workers of a fit.
 
@@ -170,10 +349,10 @@ class WorkerLinks:
     def __init__(self, worker: Any, epoch: Epoch) -> None:
         self._worker, self._epoch = worker, epoch
         self._loop = worker.loop.asyncio_loop
-        self._parent: Any = None
-        self._children: list[Any] = []
+        self._parent: _Link | None = None
+        self._children: list[_Link] = []
+        self._parent_comm: Any = None
         self._connections: list[_PendingConnection] = []
-        self._sending: Future[Any] | None = None
         self._step, self._is_closed = 0, False
 
     @property
@@ -189,28 +368,49 @@ class WorkerLinks:
         LinkLost
             If another worker cannot be reached.
         """
-        token, rank, parent = self._epoch.token, self._epoch.rank, self._epoch.parent
+        pending = PendingConnections.get_or_register(self._worker)
         try:
-            if parent is not None:
-                self._parent = await self._connect(self._epoch.addresses[parent])
-                await self._parent.write(
-                    {"op": _OPERATION, "token": token, "rank": rank, "reply": False}
-                )
-            pending = PendingConnections.get_or_register(self._worker)
+            if self._epoch.parent is not None:
+                self._parent = await self._open_parent(self._epoch.addresses[self._epoch.parent])
             for child in self._epoch.children:
-                self._connections.append(await pending.take(token, child))
+                connection = await pending.take(self._epoch.token, child)
+                self._connections.append(connection)
+                self._children.append(self._make_link(connection.comm, is_parent=True))
         except OSError as error:
             self.close()
             raise LinkLost from error
         except BaseException:
             self.close()
             raise
-        self._children = [connection.comm for connection in self._connections]
-        for comm in self._comms:
-            comm.deserialize = False  # messages are raw frames
         if self._is_closed:
             self.close()
             raise LinkLost
+
+    async def _open_parent(self, address: str) -> _Link:
+        """Connect to the parent, wait until it has taken the connection, and return the link.
+
+        address: network address of the parent's worker. Raise OSError if it cannot be reached.
+        """
+        comm = self._parent_comm = await self._connect(address)
+        stream = _find_stream(comm)
+        call = {"op": _OPERATION, "token": self._epoch.token, "rank": self._epoch.rank}
+        await comm.write({**call, "has_stream": stream is not None, "reply": False})
+        if stream is not None:
+            # The parent sends nothing else before this worker has taken over the socket.
+            closed = import_extra("tornado.iostream", "dask").StreamClosedError
+            try:
+                await asyncio.wait_for(stream.read_bytes(len(_READY)), 2 * _PATIENCE)
+            except (closed, TimeoutError) as error:
+                raise ConnectionResetError(f"{address} has not taken the connection") from error
+        return self._make_link(comm, is_parent=False)
+
+    def _make_link(self, comm: Any, *, is_parent: bool) -> _Link:
+        """Return the link over a connection of Dask.
+
+        comm: the connection; is_parent: whether this worker is the parent of the other one.
+        """
+        stream = _find_stream(comm)
+        return _CommLink(comm, self._loop) if stream is None else _SocketLink(stream, is_parent)
 
     async def _connect(self, address: str) -> Any:
         """Open Dask's connection to the worker at an address, within a minute, and return it."""
@@ -219,27 +419,28 @@ class WorkerLinks:
             address, timeout=_PATIENCE, **arguments
         )
 
-    @property
-    def _comms(self) -> list[Any]:
-        """Dask's connections to the children and to the parent of this worker."""
-        return [*self._children, *([] if self._parent is None else [self._parent])]
-
     def close(self) -> None:
         """Close the connections to parent and children.
 
         A call that waits for a message raises `LinkLost` then.
         """
-        self._is_closed = True
-        for comm in self._comms:
-            comm.abort()
+        self._close_links()
+        if self._parent_comm is not None:
+            self._parent_comm.abort()
         for connection in self._connections:
             connection.comm.abort()
             connection.is_closed.set()
 
     def abort(self) -> None:
         """Close the connections to parent and children from a thread other than the event loop's."""
-        self._is_closed = True
+        self._close_links()
         self._loop.call_soon_threadsafe(self.close)
+
+    def _close_links(self) -> None:
+        """Close the links, so that threads that wait for messages go on."""
+        self._is_closed = True
+        for link in [*self._children, *([] if self._parent is None else [self._parent])]:
+            link.close()
 
     def reduce(self, words: Int64, n_sums: int) -> None:
         """Reduce an array over all workers to rank 0, element by element.
@@ -249,26 +450,14 @@ class WorkerLinks:
         same size. Raise `LinkLost` if a worker is lost.
         """
         self._step += 1
-        total = words.copy()  # a message may be sent after this method has returned
-        reduced = self._start(self._reduce(total, n_sums, self._step))
-        if self.is_rank_0:
-            self._wait(reduced)
-            words[:] = total
-        else:
-            self._sending = reduced
-
-    async def _reduce(self, total: Int64, n_sums: int, step: int) -> None:
-        """Reduce the arrays of the children into `total`, in place, and send it to the parent.
-
-        total: integers of this worker, (n,); n_sums: the first n_sums elements are summed, the others
-        reduced to their maximum; step: number of the message.
-        """
-        for comm in self._children:
-            other = await self._read(comm, step, len(total))
-            total[:n_sums] += other[:n_sums]
-            np.maximum(total[n_sums:], other[n_sums:], out=total[n_sums:])
-        if self._parent is not None:
-            await self._write(self._parent, step, total)
+        with self._raise_if_lost():
+            total = words.copy() if self._children and not self.is_rank_0 else words
+            for child in self._children:
+                other = child.receive(self._step, len(total))
+                total[:n_sums] += other[:n_sums]
+                np.maximum(total[n_sums:], other[n_sums:], out=total[n_sums:])
+            if self._parent is not None:
+                self._parent.send(self._step, total)
 
     def share(self, words: Int64) -> None:
         """Copy an array of integers from rank 0 to all workers, in place.
@@ -277,75 +466,18 @@ class WorkerLinks:
         overwritten. All workers must call it. Raise `LinkLost` if a worker is lost.
         """
         self._step += 1
-        if self.is_rank_0:
-            self._sending = self._start(self._send_to_children(words.copy(), self._step))
-            return
-        words[:] = self._wait(self._start(self._share(len(words), self._step)))
+        with self._raise_if_lost():
+            if self._parent is not None:
+                words[:] = self._parent.receive(self._step, len(words))
+            for child in self._children:
+                child.send(self._step, words)
 
-    async def _share(self, n: int, step: int) -> Int64:
-        """Receive n integers from the parent, send them to the children, and return them.
-
-        step: number of the message.
-        """
-        words = await self._read(self._parent, step, n)
-        await self._send_to_children(words, step)
-        return words
-
-    async def _send_to_children(self, words: Int64, step: int) -> None:
-        """Send an array of integers to all child workers.
-
-        words: the array, (n,); step: number of the message.
-        """
-        for comm in self._children:
-            await self._write(comm, step, words)
-
-    def _start(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Start a coroutine on the event loop, after the previous message was sent; return its future.
-
-        The result of the future is that of the coroutine. work: the coroutine, which is closed if
-        it cannot start. Raise `LinkLost` if the connections are closed, or the previous message
-        could not be sent.
-        """
+    @contextmanager
+    def _raise_if_lost(self) -> Iterator[None]:
+        """Raise `LinkLost` if the links are closed, or a connection is closed in the block."""
+        if self._is_closed:
+            raise LinkLost
         try:
-            if self._sending is not None:
-                self._wait(self._sending)
-            if self._is_closed:
-                raise LinkLost
-        except BaseException:
-            work.close()
-            raise
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def _wait(self, started: Future[Any]) -> Any:
-        """Wait for the result of a coroutine, and return it.
-
-        started: future from `_start`. Raise `LinkLost` if a connection was closed.
-        """
-        try:
-            return started.result()
-        except (OSError, CancelledError) as error:
+            yield
+        except OSError as error:
             raise LinkLost from error
-
-    async def _write(self, comm: Any, step: int, words: Int64) -> None:
-        """Send an array of integers, with the number of the message, over a connection.
-
-        comm: Dask's connection; step: number of the message; words: the array, (n,).
-        """
-        serialized = import_extra("distributed.protocol", "dask").Serialized
-        await comm.write([step, serialized({}, [words.data.cast("B")])])
-
-    async def _read(self, comm: Any, step: int, n: int) -> Int64:
-        """Receive n integers from a connection of Dask, and return them, (n,) int64.
-
-        comm: the connection; step: expected number of the message. Raise RuntimeError if it has
-        another number or size.
-        """
-        other, message = await comm.read()
-        frames = message.frames
-        words = np.frombuffer(frames[0] if len(frames) == 1 else b"".join(frames), np.int64)
-        if other != step or len(words) != n:
-            raise RuntimeError(
-                f"ranks must be at the same step: expected {n} words of step {step}, got {len(words)} "
-                f"of step {other}. Please report this error of certree"
-            )
-        return words
