@@ -1080,7 +1080,7 @@ def test_messages_name_the_file_what_is_wrong_and_what_to_do(saved):
     rewrite(saved, n_features=0)
     expect_refusal(
         saved,
-        "the model file is damaged: the model file's n_features must be an integer in 1 .. "
+        "cannot be loaded: the model file's n_features must be an integer in 1 .. "
         "16777216, got 0; save the model again by certree.save, or restore the file from a copy$",
     )
     rewrite(saved, version=5)

@@ -304,7 +304,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     except Exception as error:  # Parsers raise errors of any type on damaged bytes.
         problem, remedy = "is not a model file, or is damaged: ", f"; {_REMEDY}"
         if isinstance(error, DamagedModelError):
-            problem = "cannot be loaded: the model file is damaged: "
+            problem = "cannot be loaded: "
         elif isinstance(error, _OtherVersionError):
             problem, remedy = "cannot be loaded: ", ""
         reason = f"{problem}{_describe_error(error)}{remedy}"
