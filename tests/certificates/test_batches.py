@@ -102,7 +102,7 @@ def test_times_of_files_are_a_column(form, tmp_path, monkeypatch):
     for how, error, message in (
         ({"time": "date"}, ValueError, "time must name a column of X, got 'date'"),
         ({"time": "kind"}, TypeError, "time must hold numbers or dates, got text such as"),
-        ({"time": rows["day"]}, TypeError, "time must be the name of a column of X"),
+        ({"time": rows["day"]}, TypeError, "time must be the name of a column if X is a file"),
         ({"independent": True}, ValueError, "independent describes rows in time order"),
     ):
         with pytest.raises(error, match=message):

@@ -346,8 +346,12 @@ def test_wrong_times_are_refused_as_in_memory(rows, tmp_path):
             one.fit(file, "label", time="date")
     with pytest.raises(TypeError, match="time must hold numbers or dates, got text such as"):
         model.fit(file, "label", time="c")
-    with pytest.raises(TypeError, match="time must be the name of a column of X for out-of-core"):
+    with pytest.raises(TypeError, match="time must be the name of a column if X is a file"):
         model.fit(file, "label", time=rows["day"])
+    with pytest.raises(
+        TypeError, match=r"groups .* a column if X is a file.* add the values to the"
+    ):
+        model.fit(file, "label", time="day", groups=rows["group"])
     with pytest.raises(ValueError, match="gap=5000 leaves no training rows before the 315 latest"):
         model.fit(file, "label", time="day", gap=5000)
     with pytest.raises(ValueError, match="gap describes rows in time order: pass time with it"):
@@ -369,18 +373,53 @@ def test_what_needs_rows_in_memory_is_named(rows, tmp_path):
         model.fit(file, "label", time="day")
 
 
+BESIDE = [
+    *((name, False) for name in ("certified numbers", "automatic")),
+    *((name, True) for name in ("certified classes", "pruned", "boosted", "forest")),
+]
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_dask_arrays_have_no_column_of_times(client, rows):
+def test_collections_of_times_fit_as_arrays_in_memory(client, rows):
+    """The times need not be a column of X, and X may be an array."""
+    kinds = {**KINDS, "forest": FORESTS["classes"]}
+    data = dd.from_pandas(rows, npartitions=4)
+    for name, is_frame in BESIDE:
+        y = "number" if type(kinds[name]()).__name__.endswith("Regressor") else "label"
+        X, how = rows[["a", "b"]], {"groups": rows["group"], "gap": timedelta(days=2)}
+        here = kinds[name]().fit(X if is_frame else X.to_numpy(), rows[y], time=rows["day"], **how)
+        given = data[["a", "b"]], data[y], data["group"], data["day"]
+        if not is_frame:
+            given = [one.to_dask_array(lengths=True) for one in given]
+        how["groups"], times = given[2:]
+        there = kinds[name]().fit(*given[:2], time=times, **how)
+        predict = "predict_proba" if hasattr(here, "predict_proba") else "predict"
+        X = X if is_frame else X.to_numpy()
+        assert getattr(here, predict)(X).tobytes() == getattr(there, predict)(X).tobytes()
+        assert find_time_column(there) is not None
+        if hasattr(here, "certificate_"):
+            assert here.certificates_ == there.certificates_
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_times_beside_collections_must_be_one(client, rows):
     X = dd.from_pandas(rows[["a", "b"]], npartitions=2).to_dask_array(lengths=True)
     y = dd.from_pandas(rows["number"], npartitions=2).to_dask_array(lengths=True)
-    with pytest.raises(TypeError, match=r"time must be None for a Dask array X.* Dask data frame"):
-        certree.TreeForestRegressor().fit(X, y, time="day")
-    with pytest.raises(TypeError, match=r"time must be None for a Dask array X.* Dask data frame"):
-        certree.BoostedTreesRegressor(max_iter=1).fit(X, y, time="day")
-    with pytest.raises(TypeError, match="got Array: pass the name, or load"):
-        certree.TreeForestRegressor().fit(X, y, time=X[:, 0])
+    for model in (
+        certree.TreeForestRegressor(),
+        certree.BoostedTreesRegressor(max_iter=1),
+        certree.PrunedTreeRegressor(CART),
+    ):
+        with pytest.raises(TypeError, match=r"time must be a Dask array for .* Dask data frame"):
+            model.fit(X, y, time="day")
+        with pytest.raises(TypeError, match=r"time must be a Dask collection, as X, .* got Series"):
+            model.fit(X, y, time=rows["day"])
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            model.fit(X, y, time=X[:100, 0])
+    with pytest.raises(TypeError, match="time must hold numbers or dates, got text"):
+        certree.TreeForestRegressor().fit(X, y, time=X[:, 0].astype(str))
 
 
 def test_arguments_are_checked():
-    assert TimeArguments.read(None) is None
-    assert TimeArguments.read("day", 3, independent=True) == TimeArguments("day", 3, True)
+    assert TimeArguments.read("x.csv", None) is None
+    assert TimeArguments.read("x.csv", "day", 3, independent=True) == TimeArguments("day", 3, True)

@@ -1614,7 +1614,7 @@ def certify(
     (0.108, 0.144)
     """
     if is_file_source(X):
-        order = TimeArguments.read(time, 0, independent)
+        order = TimeArguments.read(X, time, 0, independent)
         labels, times = list[NDArray[Any]](), list[RowTimes]()
         batches = read_batches(classifier, X, y, groups, labels, order, times)
         rule: dict[str, Any] = {"look": look, "duplicates": duplicates}

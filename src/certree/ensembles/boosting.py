@@ -341,8 +341,8 @@ class BoostedTrees(StagedTrees):
             column of X, which stays a feature. The latest fifth of the rows (or groups)
             then chooses the number of rounds, instead of random folds, at any number of rows; with
             `early_stopping` the latest rows are the validation set. Rows of one time stay together.
-            The last fit has all rows. For out-of-core data the name of a column. None: rows have no
-            times.
+            The last fit has all rows. For files the name of a column; for Dask collections it may
+            be a collection, too. None: rows have no times.
         gap : int or timedelta
             Rows to leave out between the rows that train and those that validate: their number, as
             in scikit-learn's `TimeSeriesSplit`, or the time they span. Only used with `time`.
@@ -386,7 +386,7 @@ class BoostedTrees(StagedTrees):
         limit = TimeLimit.start(self.max_time)
         callbacks, before = check_callbacks(callbacks), self._get_previous_trees()
         if is_out_of_core(X):
-            order = TimeArguments.read(time, gap)
+            order = TimeArguments.read(X, time, gap)
             rows = X, y, sample_weight, groups, offset
             validation = X_val, y_val, sample_weight_val, offset_val
             options = RoundOptions(before, callbacks, limit, order)
@@ -473,6 +473,7 @@ class BoostedTrees(StagedTrees):
             )
         make_validation = partial(self._make_validation_set, *validation)
         how = {"validation": validation if is_distributed else None, "is_shown": self.verbose > 0}
+        how["time"] = None if order is None else order.collection
         X, y, weight, groups, offset = rows
         n_threads = get_n_threads_or_all(self.n_jobs)
         with open_rows(X, y, weight, n_threads, groups=groups, offset=offset, **how) as executor:
@@ -481,14 +482,14 @@ class BoostedTrees(StagedTrees):
                 fit_boosting_out_of_core(self, executor, in_memory, options)
                 return self
             except InMemory:
-                X, y, weight, groups, offset = executor.load_rows()
+                X, y, weight, groups, offset, time = executor.load_rows()
                 if isinstance(executor, ExecutorWithValidation):
-                    X_val, y_val, weight_val, _, offset_val = (
+                    X_val, y_val, weight_val, _, offset_val, _ = (
                         executor.get_validation_executor().load_rows()
                     )
                     validation = X_val, y_val, weight_val, offset_val
                     make_validation = partial(self._make_validation_set, *validation)
-        time, gap = (None, 0) if order is None else (order.column, order.gap)
+        time, gap = (None, 0) if order is None else (order.column or time, order.gap)
         how = {"groups": groups, "time": time, "gap": gap}
         training = self._prepare_training(X, y, weight, **how, reuse_encoding=before is not None)
         training = self._attach_offset("offset", offset, training)

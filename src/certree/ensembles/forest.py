@@ -484,8 +484,9 @@ class TreeForest(Forest):
             Time of each row, numbers or dates, or the name of such a column of X, for rows in time
             order. Ten blocks of consecutive times are then drawn for each tree instead of rows, and
             `max_samples` counts blocks. Out-of-bag estimates are about the rows of the latest two
-            blocks, which are predicted by the trees whose bags hold only earlier blocks. For
-            out-of-core data the name of a column. None: rows have no times.
+            blocks, which are predicted by the trees whose bags hold only earlier blocks. For files
+            the name of a column; for Dask collections it may be a collection, too. None: rows have
+            no times.
         gap : int or timedelta
             Rows, or time, before a block that the trees which predict it must not have drawn
             either, as the labels of these rows would not be known in time.
@@ -515,7 +516,7 @@ class TreeForest(Forest):
         if previous is not None:
             check_parameters_of_fit(self, *_CHANGEABLE_PARAMETERS)
         if is_out_of_core(X):
-            order = TimeArguments.read(time, gap)
+            order = TimeArguments.read(X, time, gap)
             return self._fit_out_of_core(X, y, sample_weight, groups, previous, order)
         options: dict[str, Any] = {"groups": groups, "time": time, "gap": gap}
         training = self._prepare_training(
@@ -548,6 +549,7 @@ class TreeForest(Forest):
         column of times and the gap that `fit` was called with, or None if rows have no times.
         """
         n_threads, how = get_n_threads_or_all(self.n_jobs), {"is_shown": self.verbose > 0}
+        how["time"] = None if order is None else order.collection
         with (
             open_scratch() as scratch,
             open_rows(X, y, sample_weight, n_threads, groups=groups, **how) as executor,

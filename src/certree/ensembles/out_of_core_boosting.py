@@ -204,7 +204,7 @@ def _collect_metadata(model: Any, executor: Executor, options: RoundOptions) -> 
     time_column = None
     if options.order is not None:
         options.order.expect_column(metadata.attributes["feature_names_in_"])
-        time_column = options.order.column
+        time_column = options.order.stored_name
     if options.before is None:
         metadata.set_attributes(model, time_column)
         model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))

@@ -125,7 +125,7 @@ def read_forest_samples(
     weighting = copy_without_class_weights(model) if model._has_balanced_bags else model
     metadata = collect_metadata(weighting, executor).with_numbered_groups(executor)
     set_attributes = metadata.update_attributes if continues else metadata.set_attributes
-    set_attributes(model, None if time is None else time.column)
+    set_attributes(model, None if time is None else time.stored_name)
     executor.apply_memory_limit(_estimate_memory(model, metadata, has_times=time is not None))
     blocks, first_excluded = None, None
     if time is not None:

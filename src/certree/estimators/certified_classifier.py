@@ -384,7 +384,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             fraction 1 - `train_size` of all (35 % with train_size="auto"). Rows of one time stay
             together, and a group counts by its latest row. Posteriors, penalties and rounds are
             chosen by the latest fifth of the training set. The certificate is about later rows.
-            For out-of-core data the name of a column. None: rows have no times.
+            For files the name of a column; for Dask collections it may be a collection, too. None:
+            rows have no times.
         gap : int or timedelta
             Rows to leave out between training and calibration set, and before the rows that
             validate, such as those whose labels would not be known yet: their number, as in
@@ -400,12 +401,12 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             The fitted estimator.
         """
         if is_out_of_core(X):
-            order = TimeArguments.read(time, gap, independent)
+            order = TimeArguments.read(X, time, gap, independent)
             fit_blocks = partial(self._fit_blocks, classes=classes)
             arrays = fit_out_of_core(self, X, y, sample_weight, groups, order, fit_blocks)
             if arrays is None:
                 return self
-            X, y, sample_weight, groups = arrays
+            X, y, sample_weight, groups, time = arrays
         random_state = check_random_state(self.random_state)
         depends_on_rows = self._get_grower().depends_on_rows
         if not depends_on_rows:

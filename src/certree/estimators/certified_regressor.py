@@ -325,11 +325,11 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             The fitted estimator.
         """
         if is_out_of_core(X):
-            order = TimeArguments.read(time, gap, independent)
+            order = TimeArguments.read(X, time, gap, independent)
             arrays = self._fit_out_of_core(X, y, sample_weight, groups, order)
             if arrays is None:
                 return self
-            X, y, sample_weight, groups = arrays
+            X, y, sample_weight, groups, time = arrays
         random_state = check_random_state(self.random_state)
         training = self._prepare_training(
             X,

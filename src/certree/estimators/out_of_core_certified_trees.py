@@ -182,7 +182,7 @@ class OutOfCoreCertifiedFit:
             encoder.class_weight = self.metadata.encoder.class_weight
         metadata = collect_metadata(encoder, train, are_all=False, classes=self.classes)
         metadata = metadata.with_groups_of(self.metadata)
-        column = None if self.period is None else self.period.times.arguments.column
+        column = None if self.period is None else self.period.times.arguments.stored_name
         metadata.set_attributes(self.model, column)
         # The effective sample size is that of all rows, with the class weights of the training set.
         size = self.metadata.attributes["effective_sample_size_"]

@@ -75,7 +75,7 @@ def fit_out_of_core(
     groups: Any,
     order: TimeArguments | None,
     fit_blocks: Callable[[Executor, TimeArguments | None], None] | None = None,
-) -> tuple[Any, Any, Any, Any] | None:
+) -> tuple[Any, Any, Any, Any, Any] | None:
     """Fit a tree, and the vote of its prunings, to out-of-core or distributed rows.
 
     A pruning is the tree with some nodes turned into leaves.
@@ -96,7 +96,7 @@ def fit_out_of_core(
 
     Returns
     -------
-    tuple of X, y, weights and groups, or None
+    tuple of X, y, weights, groups and times, or None
         The rows in memory, if they are so few that the caller must fit the model to them; None: the
         model is fitted.
 
@@ -107,11 +107,13 @@ def fit_out_of_core(
     """
     expect_histogram_cart(model._resolve_grower(model.grower))
     options = {"groups": groups, "is_shown": model.verbose > 0}
+    options["time"] = None if order is None else order.collection
     with open_rows(X, y, sample_weight, get_n_threads(model.n_jobs), **options) as executor:
         try:
             (fit_blocks or model._fit_blocks)(executor, order)
         except InMemory:
-            return executor.load_rows()[:4]
+            *arrays, _, time = executor.load_rows()
+            return (*arrays, time if order is None or order.column is None else order.column)
     return None
 
 
@@ -137,7 +139,7 @@ def fit_tree_out_of_core(
     n_folds = get_n_folds(model)
     if n_folds:
         expect_rows_for_classes(metadata)
-    metadata.set_attributes(model, None if order is None else order.column)
+    metadata.set_attributes(model, None if order is None else order.stored_name)
     model._check_classes()
     executor.apply_memory_limit(estimate_tree_memory(metadata, n_folds))
     gap: Any = None

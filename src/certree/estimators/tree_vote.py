@@ -308,7 +308,8 @@ class TreeVoteEstimator(TreeModel):
             column of X, which stays a feature. The latest fifth of the rows (or groups)
             then validates instead of random folds; `cv` must be an integer or None, and its value
             is not used. Rows of one time stay together. The last tree
-            grows on all rows. For out-of-core data the name of a column. None: rows have no times.
+            grows on all rows. For files the name of a column; for Dask collections it may be a
+            collection, too. None: rows have no times.
         gap : int or timedelta
             Rows to leave out between the rows that train and those that validate: their number, as
             in scikit-learn's `TimeSeriesSplit`, or the time they span. Only used with `time`.
@@ -319,23 +320,23 @@ class TreeVoteEstimator(TreeModel):
             The fitted estimator.
         """
         if self._takes_blocks and is_out_of_core(X):
-            order = TimeArguments.read(time, gap)
+            order = TimeArguments.read(X, time, gap)
             arrays = self._fit_out_of_core(X, y, sample_weight, groups, order)
             if arrays is None:
                 return self
-            X, y, sample_weight, groups = arrays
+            X, y, sample_weight, groups, time = arrays
         self._fit(self._prepare_training(X, y, sample_weight, groups=groups, time=time, gap=gap))
         return self
 
     def _fit_out_of_core(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, order: TimeArguments | None
-    ) -> tuple[Any, Any, Any, Any] | None:
+    ) -> tuple[Any, Any, Any, Any, Any] | None:
         """Fit to rows in files or on a cluster, unless they are so few that they should be in memory.
 
         X: paths of files, a `pyarrow.dataset.Dataset` or a Dask collection; y, sample_weight,
         groups: names of columns, or Dask collections; the last two may be None; order: the
         arguments `time` and `gap` of `fit`, or None. Return None if the model is fitted; otherwise
-        X, y, sample_weight and groups as arrays or data frames in memory, which the caller then
+        X, y, sample_weight, groups and times as arrays or data frames in memory, which the caller then
         fits.
         """
         return fit_out_of_core(self, X, y, sample_weight, groups, order)

@@ -102,7 +102,7 @@ class UpdatableTree(TreeVoteEstimator):
 
     def _fit_out_of_core(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, order: TimeArguments | None
-    ) -> tuple[Any, Any, Any, Any] | None:
+    ) -> tuple[Any, Any, Any, Any, Any] | None:
         self.seen_rows_ = None
         return super()._fit_out_of_core(X, y, sample_weight, groups, order)
 

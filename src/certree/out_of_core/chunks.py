@@ -40,7 +40,11 @@ class Chunk:
     offset : ndarray of shape (n,) or (n, n_outputs), or None
         Offset of each row: the score from which boosting starts.
     time : ndarray of float64, shape (n,), or None
-        Time of each row, or of its group, as a number; None: rows have no times.
+        Time of each row, or of its group, as a number; None: rows have no times, or those are not
+        converted yet.
+    raw_time : array-like of shape (n,), or None
+        Times of the rows, as the user passed them beside X; None: there are none, or they are a column
+        of X.
     is_left_out : ndarray of bool, shape (n,), or None
         True for rows that are ignored, as rows of weight zero are; None: none are.
     """
@@ -53,6 +57,7 @@ class Chunk:
     groups: NDArray[Any] | None = None
     offset: NDArray[Any] | None = None
     time: Float64 | None = None
+    raw_time: Any = None
     is_left_out: NDArray[np.bool_] | None = None
 
     def take(self, rows: Indices) -> Chunk:
@@ -66,9 +71,10 @@ class Chunk:
         offset = None if self.offset is None else self.offset[rows]
         X = take_rows(self.X, rows)
         time = None if self.time is None else self.time[rows]
+        raw_time = None if self.raw_time is None else take_rows(self.raw_time, rows)
         left_out = None if self.is_left_out is None else self.is_left_out[rows]
         rows_taken = replace(self, X=X, y=y, weight=weight, groups=groups, offset=offset)
-        return replace(rows_taken, time=time, is_left_out=left_out)
+        return replace(rows_taken, time=time, raw_time=raw_time, is_left_out=left_out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,23 +159,31 @@ def wrap_in_list(chunk: Chunk) -> list[Chunk]:
     return [chunk]
 
 
-def join_chunks(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any, Any]:
+def join_chunks(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any, Any, Any]:
     """Join the rows of chunks to one table in memory.
 
-    Return five values: features X, an array or a data frame of the type of the chunks; targets;
-    sample weights; groups; and offsets. Each of the last three is None if the chunks have none.
+    Return six values: features X, an array or a data frame of the type of the chunks; targets; sample
+    weights; groups; offsets; and times that were passed beside X, an array or a series. Each of the
+    last four is None if the chunks have none.
     """
     filled = [chunk for chunk in chunks if len(chunk.y)] or chunks[:1]
-    X: Any = [chunk.X for chunk in filled]
-    if not isinstance(X[0], np.ndarray):
-        frames = [nw.from_native(frame, eager_only=True) for frame in X]
-        X = nw.concat(frames).to_native()
-    else:
-        X = np.concatenate(X)
     y, weight, groups, offset = (
         _join_columns([getattr(chunk, name) for chunk in filled]) for name in _OTHER_COLUMNS
     )
-    return X, y, weight, groups, offset
+    times = [chunk.raw_time for chunk in filled]
+    time = None if times[0] is None else _join_tables(times)
+    return _join_tables([chunk.X for chunk in filled]), y, weight, groups, offset, time
+
+
+def _join_tables(tables: list[Any]) -> Any:
+    """Join the rows of arrays, data frames or series of one library, at least one."""
+    if isinstance(tables[0], np.ndarray):
+        return np.concatenate(tables)
+    joined = [nw.from_native(table, eager_only=True, allow_series=True) for table in tables]
+    if isinstance(joined[0], nw.Series):
+        frame = nw.concat([column.to_frame() for column in joined])
+        return frame[frame.columns[0]].to_native()
+    return nw.concat(joined).to_native()
 
 
 def _join_columns(columns: list[Any]) -> Any:

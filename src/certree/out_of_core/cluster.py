@@ -33,7 +33,7 @@ from certree.out_of_core.worker_actor import ChildWorker, Leader, WorkerActor, a
 from certree.out_of_core.worker_links import Epoch, LinkLost
 
 # Arguments of `fit` with a value for each row of X.
-_ROW_ARGUMENTS = ("y", "sample_weight", "groups", "offset")
+_ROW_ARGUMENTS = ("y", "sample_weight", "groups", "offset", "time")
 # Number of results that one task, or the client, adds up.
 _RESULTS_PER_SUM = 8
 # How often one request is repeated because a worker was lost.
@@ -61,6 +61,8 @@ class DaskRows:
     offset : collection of shape (n,) or (n, n_outputs), str, list of str, or None
         Offsets (known scores from which boosting starts), or names of their columns in X; None: there
         are none.
+    time : collection of shape (n,), or None
+        Times of the rows; None: there are none, or they are a column of X, which stays a feature.
 
     Attributes
     ----------
@@ -77,10 +79,16 @@ class DaskRows:
     empty_table = n_rows = None
 
     def __init__(
-        self, X: Any, y: Any, weight: Any = None, groups: Any = None, offset: Any = None
+        self,
+        X: Any,
+        y: Any,
+        weight: Any = None,
+        groups: Any = None,
+        offset: Any = None,
+        time: Any = None,
     ) -> None:
         y, offset = normalize_targets("y", y), normalize_targets("offset", offset)
-        pairs = zip(_ROW_ARGUMENTS, (y, weight, groups, offset), strict=True)
+        pairs = zip(_ROW_ARGUMENTS, (y, weight, groups, offset, time), strict=True)
         values = [
             (name, value)
             for name, argument in pairs
@@ -101,7 +109,7 @@ class DaskRows:
         y, offset = ([*value] if isinstance(value, tuple) else value for value in (y, offset))
         # Columns are selected in each partition. If they were selected in the collection, Dask might
         # make other partitions of fewer columns.
-        arguments = y, weight, groups, offset
+        arguments = y, weight, groups, offset, time
         names = [value if isinstance(value, str | list) else None for value in arguments]
         self._names = names if columns else None
         collections: list[Any] = [
@@ -148,13 +156,13 @@ class DaskRows:
 
 
 def _align_partitions(X: Any, collections: list[Any]) -> tuple[list[Any], list[list[Any] | None]]:
-    """Return the partitions of X, and those of y, weight, groups and offset, as `dask.delayed` objects.
+    """Return the partitions of X, and those of the other arguments, as `dask.delayed` objects.
 
-    collections: y, weight, groups and offset as Dask collections, in this order; None: the argument is
-    a column of X, or is not used. Arrays are rechunked first, so that partitions have as many rows as
-    those of X. Return the list of partitions of X, and for each entry of `collections` its list of
-    partitions, or None. Raise TypeError if an entry is no Dask collection, and ValueError if it has
-    another number of rows or of partitions than X.
+    collections: y, weight, groups, offset and time as Dask collections, in this order; None: the
+    argument is a column of X, or is not used. Arrays are rechunked first, so that partitions have as
+    many rows as those of X. Return the list of partitions of X, and for each entry of `collections` its
+    list of partitions, or None. Raise TypeError if an entry is no Dask collection, and ValueError if it
+    has another number of rows or of partitions than X.
     """
     aligned = {
         name: _rechunk_as(name, collection, X)
@@ -218,6 +226,7 @@ def make_chunk(
     weight: Any,
     groups: Any,
     offset: Any,
+    time: Any = None,
     names: Sequence[str | list[str] | None] | None = None,
 ) -> Chunk:
     """Return a partition as a `Chunk`.
@@ -228,16 +237,16 @@ def make_chunk(
         Number of the partition, for error messages.
     X : array or data frame
         Features, and the columns in `names`.
-    y, weight, groups, offset : array, series, data frame, or None
+    y, weight, groups, offset, time : array, series, data frame, or None
         Arguments of fit that are no columns of X; None: the argument is a column of X, or is not used.
     names : sequence of (str, list of str or None), or None
-        For each of y, weight, groups and offset the names of its columns in X, or None if it is
-        passed; None: X has only features.
+        For each of y, weight, groups, offset and time the names of its columns in X, which are no
+        features, or None if it is passed; None: X has only features.
 
     Returns
     -------
     Chunk
-        Features, targets, weights, groups and offsets of the partition.
+        Features, targets, weights, groups, offsets and times of the partition.
 
     Raises
     ------
@@ -245,13 +254,13 @@ def make_chunk(
         If a column has another number of rows than X.
     """
     if names is not None:
-        columns = (y, weight, groups, offset)
-        y, weight, groups, offset = (
+        columns = (y, weight, groups, offset, time)
+        y, weight, groups, offset, time = (
             column if name is None else X[name] for column, name in zip(columns, names, strict=True)
         )
         lists = [[name] if isinstance(name, str) else name or [] for name in names]
         X = X.drop(columns=[*dict.fromkeys(chain.from_iterable(lists))])
-    for name, column in zip(_ROW_ARGUMENTS, (y, weight, groups, offset), strict=True):
+    for name, column in zip(_ROW_ARGUMENTS, (y, weight, groups, offset, time), strict=True):
         if column is not None and len(column) != len(X):
             raise ValueError(
                 f"X and {name} must have equal partitions, but partition {number} has {len(X)} rows of "
@@ -263,7 +272,7 @@ def make_chunk(
     )
     if hasattr(y, "columns") and len(y.columns) > 1:  # of whatever types Dask has made them
         y = stack_columns([np.asarray(y[name]) for name in y.columns])
-    return Chunk(X, y, weights, f"partition {number}", groups=groups, offset=offset)
+    return Chunk(X, y, weights, f"partition {number}", groups=groups, offset=offset, raw_time=time)
 
 
 class PartitionSource(Protocol):
@@ -685,11 +694,11 @@ class DaskExecutor:
         for future in [self._submit(_run_job, f, copied, *job) for job in jobs]:
             yield self._wait_for_future(future)
 
-    def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
+    def load_rows(self) -> tuple[Any, Any, Any, Any, Any, Any]:
         """Read all rows into the memory of the client, and return them as one table.
 
-        Return the features (array or data frame), and arrays of targets, weights, groups and offsets;
-        each of the last three is None if rows have none.
+        Return the features (array or data frame), arrays of targets, weights, groups and offsets, and
+        the times that were passed beside X; each of the last four is None if rows have none.
         """
         return join_chunks(self.scan(wrap_in_list))
 

@@ -210,11 +210,11 @@ class Executor(Protocol):
         """
         ...
 
-    def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
+    def load_rows(self) -> tuple[Any, Any, Any, Any, Any, Any]:
         """Read all rows into memory, and return them as one table.
 
-        Return the features (array or data frame), and arrays of targets, weights, groups and offsets;
-        each of the last three is None if rows have none.
+        Return the features (array or data frame), arrays of targets, weights, groups and offsets, and
+        the times that were passed beside X; each of the last four is None if rows have none.
         """
         ...
 
@@ -541,11 +541,12 @@ class LocalExecutor(LocalBlocks):
         """
         return (f(*shared, *job) for job in jobs)
 
-    def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
+    def load_rows(self) -> tuple[Any, Any, Any, Any, Any, Any]:
         """Read all rows into memory, and return them as one table.
 
-        Return the features (array or data frame), and arrays of targets, weights, groups and offsets;
-        each of the last three is None if rows have none. In a dry run raise DryRunError instead.
+        Return the features (array or data frame), arrays of targets, weights, groups and offsets, and
+        the times that were passed beside X; each of the last four is None if rows have none. In a dry
+        run raise DryRunError instead.
         """
         if is_dry_run():
             source: Any = self._source

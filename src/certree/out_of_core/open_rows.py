@@ -38,6 +38,7 @@ def open_rows(
     *,
     groups: Any = None,
     offset: Any = None,
+    time: Any = None,
     validation: tuple[Any, Any, Any, Any] | None = None,
     is_shown: bool = False,
 ) -> Iterator[Executor]:
@@ -52,6 +53,8 @@ def open_rows(
         offset may be lists.
     n_threads : int
         Largest number of threads that read files.
+    time : Dask collection or None
+        Times of the rows of a collection; None: there are none, or they are a column of X.
     validation : tuple of four objects, or None
         Features, targets, weights and offsets of a validation set, as those of the rows. It may be of
         another kind than X. None: there is no such validation set.
@@ -70,7 +73,7 @@ def open_rows(
         If an argument is invalid; see `FileRows` and `DaskRows`. If a memory limit is set for a Dask
         collection.
     """
-    client, rows = get_active_client(), _open_source(X, y, sample_weight, groups, offset)
+    client, rows = get_active_client(), _open_source(X, y, sample_weight, groups, offset, time)
     if is_dask_collection(X) and client is None:
         client = get_current_client()
     source: Any = rows
@@ -111,13 +114,13 @@ def _leave_task_slot() -> AbstractContextManager[Any]:
 
 
 def _open_source(
-    X: Any, y: Any, sample_weight: Any, groups: Any, offset: Any
+    X: Any, y: Any, sample_weight: Any, groups: Any, offset: Any, time: Any = None
 ) -> FileRows | DaskRows:
     """Return a source that reads the rows of files or of a Dask collection block by block.
 
     X: files or a Dask collection; y, sample_weight, groups, offset: names of columns, or Dask
-    collections, or None. A `memory_limit` of `resources` is for files only. `open_rows` describes
-    the errors.
+    collections, or None; time: a Dask collection, or None. A `memory_limit` of `resources` is for files
+    only. `open_rows` describes the errors.
     """
     limit = get_memory_limit()
     if not is_dask_collection(X):
@@ -128,7 +131,7 @@ def _open_source(
             "memory_limit is for files, got a Dask collection as X: set the memory_limit of the "
             "workers in Dask, and remove memory_limit from resources"
         )
-    return DaskRows(X, y, sample_weight, groups, offset)
+    return DaskRows(X, y, sample_weight, groups, offset, time)
 
 
 def _wrap_validation(executor: Executor, source: Any) -> Executor:

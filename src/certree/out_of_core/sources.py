@@ -113,11 +113,7 @@ class FileRows:
             ("groups", groups, str),
             ("offset", offset, str | tuple),
         ):
-            if value is not None and not isinstance(value, kinds):
-                raise TypeError(
-                    f"{name} must be the name of a column if X is a file, got "
-                    f"{type(value).__name__}: pass a name, or load X into memory"
-                )
+            expect_column_name(name, value, kinds)
         self._y, self._weight, self._groups, self._offset = y, weight, groups, offset
         self.block_rows, self._is_limited = block_rows, is_limited
         self._tables: Sequence[TableFile] = open_files(X, is_limited)
@@ -382,6 +378,18 @@ def _list_names(names: Any) -> tuple[str, ...]:
     names: tuple of names; one name; or None, for which () is returned.
     """
     return names if isinstance(names, tuple) else () if names is None else (names,)
+
+
+def expect_column_name(name: str, value: Any, kinds: Any = str) -> None:
+    """Raise a TypeError unless an argument of a fit to files is the name of a column, or None.
+
+    name, value: name and value of the argument; kinds: allowed types of names, as for `isinstance`.
+    """
+    if value is not None and not isinstance(value, kinds):
+        raise TypeError(
+            f"{name} must be the name of a column if X is a file, got {type(value).__name__}: add the "
+            "values to the files as a column and pass its name, or load X into memory"
+        )
 
 
 def normalize_targets(name: str, y: Any) -> Any:

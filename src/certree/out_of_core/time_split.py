@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Self
 
@@ -17,9 +17,11 @@ from certree.out_of_core.chunks import (
     number_known_groups,
 )
 from certree.out_of_core.executors import Executor
+from certree.out_of_core.sources import expect_column_name
 from certree.out_of_core.time_cut import GroupTimes, find_cut_of_rows
 from certree.out_of_core.transformed_rows import TransformedRows
 from certree.rows.folds import Indices
+from certree.rows.out_of_core import is_file_source
 from certree.rows.split import count_training_units
 from certree.rows.time_order import (
     EARLIER,
@@ -40,61 +42,77 @@ class TimeArguments:
 
     Parameters
     ----------
-    column : str
-        Name of the column of X that holds the times, which stays a feature.
+    column : str or None
+        Name of the column of X that holds the times, which stays a feature; None: the times were
+        passed beside X.
     gap : int or timedelta
         Rows to leave out between earlier and later rows: their number, or the time that they span.
     is_independent : bool
         Whether the user declares that rows of one period are independent draws, despite their times.
+    collection : Dask collection of shape (n,), or None
+        The times that were passed beside X; None: they are a column of X, or are not sent to workers.
     """
 
-    column: str
+    column: str | None
     gap: Any = 0
     is_independent: bool = False
+    collection: Any = field(default=None, compare=False)
 
     @classmethod
-    def read(cls, time: Any, gap: Any = 0, independent: bool = False) -> Self | None:
+    def read(cls, X: Any, time: Any, gap: Any = 0, independent: bool = False) -> Self | None:
         """Check the arguments `time`, `gap` and `independent` of `fit`, and return them as one object.
 
-        Return None if `time` is None, that is, if rows have no times.
+        Return None if `time` is None, that is, if rows have no times. X: the rows, files or a Dask
+        collection.
 
-        Raise TypeError if `time` is no name of a column, and ValueError if `gap` or `independent`
-        is set without times.
+        Raise TypeError if X names files and `time` is no name of a column, and ValueError if `gap` or
+        `independent` is set without times.
         """
         if time is None:
             RowTimes.read(None, None, 0, gap, independent)
             return None
-        if not isinstance(time, str):
-            raise TypeError(
-                "time must be the name of a column of X for out-of-core or distributed data, got "
-                f"{type(time).__name__}: pass the name, or load the rows into memory"
-            )
-        return cls(time, gap, independent)
+        if is_file_source(X):
+            expect_column_name("time", time)
+        if isinstance(time, str):
+            return cls(time, gap, independent)
+        return cls(None, gap, independent, time)
+
+    @property
+    def stored_name(self) -> str:
+        """Name of the column that a model stores: "" if the times were passed beside X."""
+        return self.column or ""
 
     def expect_column(self, names: Any) -> None:
         """Raise an error unless X has the column of times, also if its values are not read.
 
         names: names of the columns of X, (p,); None: X is a Dask array. Raise TypeError if it is, and
-        ValueError if there is no such column.
+        ValueError if there is no such column. Times that were passed beside X are no column of it.
         """
+        if self.column is None:
+            return
         if names is None:
             raise TypeError(
-                f"time must be None for a Dask array X, whose columns have no names, got "
-                f"{self.column!r}: pass X as a Dask data frame with this column"
+                "time must be a Dask array for a Dask array X, whose columns have no names, got "
+                f"{self.column!r}: pass the times as a Dask array, or X as a Dask data frame with this "
+                "column"
             )
         expect_time_column(self.column, names)
 
     def read_column(self, chunk: Chunk) -> RowTimes:
         """Return the times of a chunk's rows, which `RowTimes.values` holds as numbers.
 
-        chunk: raw rows, with the column of times. Raise TypeError if X is an array, whose columns have
-        no names, and TypeError or ValueError for wrong times, with a note that names the chunk.
+        chunk: raw rows, with the column of times, or the times that were passed beside X. Raise
+        TypeError if a column is named, but X is an array, whose columns have no names, and TypeError or
+        ValueError for wrong times, with a note that names the chunk.
         """
         if isinstance(chunk.X, np.ndarray):
             self.expect_column(None)
         try:
             times = RowTimes.read(
-                self.column, chunk.X, len(chunk.y), is_independent=self.is_independent
+                chunk.raw_time if self.column is None else self.column,
+                chunk.X,
+                len(chunk.y),
+                is_independent=self.is_independent,
             )
         except (ValueError, TypeError) as error:
             error.add_note(f"in {chunk.where}")
@@ -266,6 +284,7 @@ def read_times(executor: Executor, encoder: Any, arguments: TimeArguments) -> Ou
         If there is no such column, it holds other values than numbers or dates, a time is missing,
         or all times are equal.
     """
+    arguments = replace(arguments, collection=None)  # chunks have its values
     found = sorted(executor.make_blocks(_read_block, encoder, arguments), key=itemgetter(0))
     _, sizes, dates, ends, numbers, group_times = zip(*found, strict=True)
     names, groups = get_group_names(encoder), None
