@@ -366,11 +366,39 @@ def test_wrong_times_are_refused_as_in_memory(rows, tmp_path):
             model.fit(write(one, tmp_path), "label", time="day")
 
 
-def test_what_needs_rows_in_memory_is_named(rows, tmp_path):
-    file = write(select_columns(rows, KINDS["boosted"](), has_more=False), tmp_path)
-    model = KINDS["certified classes"]().set_params(duplicates="copies")
-    with pytest.raises(ValueError, match='duplicates must not be "copies" with time'):
-        model.fit(file, "label", time="day")
+def copy_rows(rows):
+    """Return rows some of which occur several times, also as copies that float32 has rounded."""
+    copies = pd.concat([rows, rows[:150], rows[100:250]], ignore_index=True)
+    tick = (copies["day"] - copies["day"].min()).dt.total_seconds() / 3600 + 0.1
+    rounded = copies[["a", "b"]].astype(np.float32).astype(float)
+    copies = copies.assign(tick=tick)
+    copies.loc[900:1049, "tick"] = tick[900:1050].astype(np.float32)
+    copies.loc[900:1049, ["a", "b"]] = rounded[900:1050]
+    return copies.sample(frac=1, random_state=2).reset_index(drop=True)
+
+
+@pytest.mark.parametrize("has_more", [False, True])
+@pytest.mark.parametrize("name", ["certified classes", "certified numbers", "balanced"])
+def test_copies_are_merged_at_their_latest_time(name, has_more, rows, tmp_path, monkeypatch):
+    rows, make = copy_rows(rows), lambda: KINDS[name]().set_params(duplicates="copies")
+    target = "number" if name.endswith("numbers") else "label"
+    X, more = rows[["a", "b", "tick"]], {}
+    if has_more:
+        more = {"sample_weight": rows["weight"] + 1.5, "groups": rows["group"]}
+    here = make().fit(X, rows[target], **more, time="tick", gap=30)
+    assert here.certificate_.distinct
+    named = X.assign(y=rows[target], **more)
+    named.to_parquet(tmp_path / "rows.parquet")
+    columns = {key: key for key in more}
+    for block_rows in (2**19, 170):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
+        file = tmp_path / "rows.parquet"
+        there = make().fit(file, "y", **columns, time="tick", gap=30)
+        predict = "predict_proba" if hasattr(here, "predict_proba") else "predict"
+        assert getattr(here, predict)(X).tobytes() == getattr(there, predict)(X).tobytes()
+        assert here.certificates_ == there.certificates_
+        assert here.certificate_.period == there.certificate_.period
+        assert here.effective_sample_size_ == there.effective_sample_size_
 
 
 BESIDE = [

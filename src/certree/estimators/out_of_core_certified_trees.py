@@ -126,11 +126,6 @@ class OutOfCoreCertifiedFit:
         encoder, are_merged = model, model.duplicates == "copies"
         if isinstance(getattr(model, "class_weight", None), str):
             encoder = copy_without_class_weights(model)  # calibration rows must not affect them
-        if order is not None and are_merged:
-            raise ValueError(
-                'duplicates must not be "copies" with time for out-of-core or distributed X: drop the '
-                "copies, or pass X as a data frame in memory"
-            )
         are_all = not are_merged and order is None
         metadata = collect_metadata(encoder, executor, are_all=are_all, has_calendar_parts=False)
         expect_rows_for_classes(metadata, _get_train_sizes(model)[0])
@@ -138,11 +133,15 @@ class OutOfCoreCertifiedFit:
         executor.apply_memory_limit(_estimate_memory(model, metadata))
         if are_merged:
             all_rows, of_all = executor, metadata
+            if order is not None:
+                times = read_times(all_rows, of_all.encoder, order)
+                all_rows = times.attach(all_rows, of_all.encoder)
             executor = merge_copies_of_blocks(all_rows, of_all.encoder)
             # Weights of merged rows are multiplied by class weights already.
             encoder = encoder if executor is all_rows else copy_without_class_weights(model)
+            are_all = all_rows.has_weights and order is None
             metadata = collect_metadata(
-                encoder, executor, are_all=all_rows.has_weights, has_calendar_parts=False
+                encoder, executor, are_all=are_all, has_calendar_parts=False
             ).with_groups_of(of_all)
         period = None
         if order is not None:
@@ -151,9 +150,10 @@ class OutOfCoreCertifiedFit:
             assert size is not None
             period = times.find_period(executor, size)
             executor = period.attach(executor, metadata.encoder)
-            metadata = collect_metadata(encoder, executor, has_calendar_parts=False).with_groups_of(
-                metadata
-            )
+            are_all = not are_merged or all_rows.has_weights
+            metadata = collect_metadata(
+                encoder, executor, are_all=are_all, has_calendar_parts=False
+            ).with_groups_of(metadata)
         known = None if classes is None else np.unique(classes)
         return cls(model, executor, metadata, known, period)
 

@@ -101,6 +101,8 @@ class TimeArguments:
     def read_column(self, chunk: Chunk) -> RowTimes:
         """Return the times of a chunk's rows, which `RowTimes.values` holds as numbers.
 
+        They are those of its field `time`, if it is set, as after copies of rows were merged.
+
         chunk: raw rows, with the column of times, or the times that were passed beside X. Raise
         TypeError if a column is named, but X is an array, whose columns have no names, and TypeError or
         ValueError for wrong times, with a note that names the chunk.
@@ -118,7 +120,7 @@ class TimeArguments:
             error.add_note(f"in {chunk.where}")
             raise
         assert times is not None
-        return times
+        return times if chunk.time is None else replace(times, values=chunk.time)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
