@@ -79,12 +79,7 @@ def test_groups_of_files_are_a_column(model, tmp_path):
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_times_of_files_are_a_column(form, tmp_path, monkeypatch):
-    def draw(n, seed):
-        day = pd.date_range("2026-01-05", periods=n // 3, freq="6h").repeat(3)
-        more = {"day": day, "tick": np.arange(n) // 5, "shop": np.arange(n) // 7}
-        return drawn(n, seed).assign(**more).sample(frac=1, random_state=seed)
-
-    old, rows = draw(300, 0), draw(600, 1)
+    old, rows = draw_over_time(300, 0), draw_over_time(600, 1)
     for k in range(3):
         part = pa.Table.from_pandas(rows.iloc[k * 200 : (k + 1) * 200], preserve_index=False)
         WRITERS[form](part, str(tmp_path / f"{k}.{form}"))
@@ -102,11 +97,89 @@ def test_times_of_files_are_a_column(form, tmp_path, monkeypatch):
     for how, error, message in (
         ({"time": "date"}, ValueError, "time must name a column of X, got 'date'"),
         ({"time": "kind"}, TypeError, "time must hold numbers or dates, got text such as"),
-        ({"time": rows["day"]}, TypeError, "time must be the name of a column if X is a file"),
+        (
+            {"time": rows["day"]},
+            TypeError,
+            "time must be the name of a column if X is a file.* add the",
+        ),
         ({"independent": True}, ValueError, "independent describes rows in time order"),
     ):
         with pytest.raises(error, match=message):
             certify(model, tmp_path, "label", **how)
+
+
+def draw_over_time(n, seed):
+    """Return shuffled rows with days, numbers of times, and groups."""
+    day = pd.date_range("2026-01-05", periods=n // 3, freq="6h").repeat(3)
+    more = {"day": day, "tick": np.arange(n) // 5, "shop": np.arange(n) // 7}
+    return drawn(n, seed).assign(**more).sample(frac=1, random_state=seed)
+
+
+def test_dask_frames_certify_by_names_of_columns():
+    dd = pytest.importorskip("dask.dataframe")
+    old, rows = draw_over_time(300, 0), draw_over_time(600, 1)
+    data, y = dd.from_pandas(rows, npartitions=4, sort=False), rows["label"]
+    for features in (["kind", "a"], ["a", "kind", "day"]):
+        model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(old[features], old["label"])
+        X = rows[features]
+        assert certify(model, data, "label") == certify(model, X, y)
+        for time in ("day", "tick"):
+            expected = certify(model, X, y, time=rows[time], look=2)
+            for given in (time, data[time], rows[time], rows[time].to_numpy()):
+                assert certify(model, data, "label", time=given, look=2) == expected
+        expected = certify(model, X, y, time=rows["day"], groups=rows["shop"])
+        for labels in (data["label"], y, y.to_numpy()):
+            for groups in ("shop", data["shop"], rows["shop"]):
+                assert certify(model, data, labels, time="day", groups=groups) == expected
+    more = dd.concat([data.partitions[[0]], data.partitions[[1]].query("a > 100")])
+    first = rows.iloc[: len(data.partitions[0])]
+    expected = certify(model, first[features], first["label"], time=first["day"])
+    assert certify(model, more, "label", time="day") == expected  # one partition is empty
+    for arguments, error, message in (
+        (("nix",), ValueError, "y must be a column of X, got 'nix'"),
+        (
+            (y[:-1],),
+            ValueError,
+            "y must have a value for each row of X, got 599 values, but",
+        ),
+        (("label", {"time": "date"}), ValueError, "time must name a column of X, got 'date'"),
+        (
+            ("label", {"time": "kind"}),
+            TypeError,
+            "time must hold numbers or dates, got text such as",
+        ),
+        (("label", {"time": [*rows["tick"], 1]}), ValueError, "time must .* 601 .* fewer rows"),
+        (("label", {"groups": "a"}), ValueError, "groups must name a column that is no feature"),
+        (("label", {"independent": True}), ValueError, "independent describes rows in time order"),
+    ):
+        with pytest.raises(error, match=message):
+            certify(model, data, arguments[0], **dict(*arguments[1:]))
+    with pytest.raises(ValueError, match="X must have a column 'a', as the classifier was fitted"):
+        certify(model, data[["kind", "day", "label"]], "label", time="day")
+    with pytest.raises(TypeError, match="classifier must have classes_ if X is not in memory"):
+        certify(Without(), data, "label")
+
+
+class Without:
+    """A classifier without `classes_`."""
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+def test_dask_arrays_certify_with_arrays_of_times():
+    da = pytest.importorskip("dask.array")
+    old, rows = draw_over_time(300, 0), draw_over_time(600, 1)
+    features, y, day = rows[["a", "tick"]].to_numpy(), rows["label"].to_numpy(), rows["day"]
+    X = da.from_array(features, chunks=(170, 1))
+    for kind in (DecisionTreeClassifier(max_depth=3), BoostedTreesClassifier(max_iter=3)):
+        model = kind.set_params(random_state=0).fit(old[["a", "tick"]].to_numpy(), old["label"])
+        expected = certify(model, features, y, time=day)
+        for times in (day, da.from_array(day.to_numpy(), chunks=100)):
+            for labels in (y, da.from_array(y, chunks=600)):
+                assert certify(model, X, labels, time=times) == expected
+    with pytest.raises(TypeError, match="time must be a Dask array for a Dask array X"):
+        certify(model, X, y, time="day")
 
 
 def test_times_of_batches_are_joined():
@@ -189,7 +262,7 @@ def test_what_files_cannot_certify_is_said(model, folder):
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         certify(model, place / "none", "label")
     other = BoostedTreesClassifier(max_iter=2).fit(X.rename(columns={"a": "b"}), y)
-    with pytest.raises(ValueError, match="X must name files with a column 'b'"):
+    with pytest.raises(ValueError, match="X must have a column 'b'"):
         certify(other, place, "label")
     with pytest.raises(TypeError, match="must predict classes, got the regressor PrunedTree"):
         certify(PrunedTreeRegressor().fit(X, np.arange(600.0)), place, "label")

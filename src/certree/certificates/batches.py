@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,11 +20,13 @@ from certree.certificates.hold_out import (
 from certree.certificates.leakage_check import LeakageCheck
 from certree.certificates.row_order import warn_of_row_order
 from certree.interface.fitted_state import expect_rows
+from certree.out_of_core.cluster import DaskRows
 from certree.out_of_core.sources import FileRows
 from certree.out_of_core.time_split import TimeArguments
-from certree.rows.columns import copy_raw_values
+from certree.rows.columns import copy_raw_values, take_rows
 from certree.rows.dates import has_dates
 from certree.rows.duplicates import Duplicates
+from certree.rows.folds import Indices
 from certree.rows.time_order import RowTimes
 from certree.rows.training import RowInputMixin
 from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
@@ -158,11 +161,7 @@ def read_batches(
             f"y must be the name of a column if X names files, got {type(y).__name__}: pass the "
             "name of the column of classes"
         )
-    if not hasattr(classifier, "classes_"):
-        raise TypeError(
-            "classifier must have classes_ if X names files, got "
-            f"{type(classifier).__name__}: read the rows into memory and pass them as arrays"
-        )
+    _expect_classes(classifier)
     is_pipeline = isinstance(classifier, Pipeline)
     # Classifiers of other libraries do not state the types of their fit.
     has_types = is_pipeline or isinstance(classifier, RowInputMixin)
@@ -185,6 +184,138 @@ def read_batches(
             yield copy_raw_values(X) if names is None else X, np.asarray(chunk.y)
 
 
+def read_partitions(
+    classifier: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    group_labels: list[NDArray[Any]],
+    order: TimeArguments | None = None,
+    times: list[RowTimes] | None = None,
+) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """Compute feature rows and their classes, and perhaps groups and times, partition by partition.
+
+    A generator; it raises its errors when the first partition is computed.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        With ``classes_``. If it has ``feature_names_in_`` and X is a data frame, these columns are
+        read.
+    X : dask.array.Array of shape (n, p), or dask.dataframe.DataFrame
+        Rows. A data frame may have further columns.
+    y, groups : collection or array of shape (n,), or str
+        True class and group of each row, or names of their columns in X, which are no features; groups
+        may be None.
+    group_labels : list
+        The groups of the rows of each partition are appended to it.
+    order : TimeArguments or None
+        The column of times, which may be a feature, or the times as a collection or an array; None:
+        rows have no times.
+    times : list or None
+        The times of the rows of each partition are appended to it; None if `order` is None.
+
+    Yields
+    ------
+    X : data frame or ndarray of shape (n_partition, p)
+        Features of a partition; an array if the classifier has no feature names.
+    y : ndarray of shape (n_partition,)
+        Their true classes.
+
+    Raises
+    ------
+    TypeError
+        If the classifier has no ``classes_``, or a name is passed with a Dask array X.
+    ValueError
+        If X lacks a column, or an array has another number of rows than X.
+    """
+    _expect_classes(classifier)
+    names = getattr(classifier, "feature_names_in_", None) if hasattr(X, "columns") else None
+    _expect_no_feature("groups", groups, names)
+    if names is not None:
+        _expect_features(names, X.columns)
+    if order is not None:
+        order.expect_column(getattr(X, "columns", None))
+    passed = {"y": y, "groups": groups, "raw_time": None if order is None else order.collection}
+    arrays = {name: value for name, value in passed.items() if _is_in_memory(value)}
+    labels, units, time = (None if name in arrays else passed[name] for name in passed)
+    n = 0
+    for chunk in DaskRows(X, labels, groups=units, time=time).chunks():
+        rows, n = np.arange(n, n + len(chunk.X)), n + len(chunk.X)
+        taken = {name: _take_values(name, values, rows) for name, values in arrays.items()}
+        filled = replace(chunk, **taken)
+        if filled.groups is not None:
+            group_labels.append(np.asarray(filled.groups))
+        if order is not None and times is not None and len(filled.y):
+            times.append(order.read_column(filled))
+        features = filled.X if names is None else filled.X[[*names]]
+        is_frame = names is None and hasattr(features, "columns")
+        yield copy_raw_values(features) if is_frame else features, np.asarray(filled.y)
+    for name, values in arrays.items():
+        _expect_length(name, values, n)
+
+
+def _is_in_memory(values: Any) -> bool:
+    """Return whether an argument with a value for each row is an array, not a name or a collection."""
+    return not (values is None or isinstance(values, str) or hasattr(values, "to_delayed"))
+
+
+def _take_values(name: str, values: Any, rows: Indices) -> Any:
+    """Return the values of an argument in memory for some rows of a Dask collection, as it holds them.
+
+    name: name of the argument, or "raw_time"; rows: indices of the rows, (m,), ascending. Raise
+    ValueError if there are too few values.
+    """
+    if len(rows) and rows[-1] >= len(values):
+        _expect_length(name, values, int(rows[-1]) + 1)
+    return take_rows(values, rows)
+
+
+def _expect_length(name: str, values: Any, n: int) -> None:
+    """Raise a ValueError unless an argument of `certify` has a value for each of n rows.
+
+    name: name of the argument, or "raw_time".
+    """
+    if len(values) != n:
+        raise ValueError(
+            f"{name.removeprefix('raw_')} must have a value for each row of X, got {len(values):,} "
+            f"values, but X has {'more' if len(values) < n else 'fewer'} rows: pass those of all rows"
+        )
+
+
+def _expect_classes(classifier: Any) -> None:
+    """Raise a TypeError if a classifier lacks ``classes_``, by which labels of batches are checked."""
+    if not hasattr(classifier, "classes_"):
+        raise TypeError(
+            "classifier must have classes_ if X is not in memory, got "
+            f"{type(classifier).__name__}: read the rows into memory and pass them as arrays"
+        )
+
+
+def _expect_no_feature(name: str, column: Any, names: Any) -> None:
+    """Raise a ValueError if a named column is a feature of the classifier.
+
+    name, column: name and value of the argument; names: names of the features, or None.
+    """
+    if isinstance(column, str) and names is not None and column in list(names):
+        raise ValueError(
+            f"{name} must name a column that is no feature of the classifier, got {column!r}: copy "
+            "the column under another name, or read the rows into memory"
+        )
+
+
+def _expect_features(features: Any, columns: Any) -> None:
+    """Raise a ValueError if a table lacks a feature of the classifier.
+
+    features: names of the features of the classifier; columns: names of the columns of the table.
+    """
+    if missing := [name for name in features if name not in columns]:
+        raise ValueError(
+            f"X must have a column {missing[0]!r}, as the classifier was fitted with it, got rows "
+            "without it: add this column"
+        )
+
+
 def _open_files(
     X: Any,
     y: str,
@@ -202,11 +333,7 @@ def _open_files(
     `read_batches` takes them. The rows also have the column of times. Raise TypeError or ValueError as
     `read_batches`.
     """
-    if isinstance(groups, str) and names is not None and groups in list(names):
-        raise ValueError(
-            f"groups must name a column that is no feature of the classifier, got {groups!r}: copy "
-            "the column under another name, or read the rows into memory"
-        )
+    _expect_no_feature("groups", groups, names)
     features = names
     if names is not None and order is not None:
         features = [*dict.fromkeys([*names, order.column])]
@@ -215,9 +342,5 @@ def _open_files(
     if not rows.n_rows:
         raise ValueError("X must name files that hold at least one row, got files without rows")
     columns = rows.features if names is None else list(names)
-    if missing := [name for name in columns if name not in rows.features]:
-        raise ValueError(
-            f"X must name files with a column {missing[0]!r}, as the classifier was fitted with it, "
-            "got files without it: add this column"
-        )
+    _expect_features(columns, rows.features)
     return rows, columns

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.batches import certify_batches, read_batches
+from certree.certificates.batches import certify_batches, read_batches, read_partitions
 from certree.certificates.certificate import (
     Certificate,
     compute_certificate,
@@ -98,7 +98,7 @@ from certree.out_of_core.time_split import TimeArguments
 from certree.rows.dates import has_dates
 from certree.rows.duplicates import Duplicates
 from certree.rows.folds import Indices
-from certree.rows.out_of_core import is_file_source
+from certree.rows.out_of_core import is_file_source, is_out_of_core
 from certree.rows.time_order import RowTimes, has_dependent_rows
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights
@@ -1536,12 +1536,13 @@ def certify(
     ----------
     classifier : fitted classifier
         Any object with ``predict``: of certree, scikit-learn or another library.
-    X : array-like of shape (n, p), path, list of paths, or pyarrow.dataset.Dataset
+    X : array-like of shape (n, p), path, list of paths, pyarrow.dataset.Dataset, or Dask collection
         Calibration rows, which neither the fit, nor the choice among models, nor any preprocessing
-        has used. Files and folders are read in batches, as in ``fit``; only a hash of each row is
-        kept.
+        has used. Files, folders and Dask collections are read in batches, as in ``fit``; only a hash
+        of each row is kept. Files and Dask data frames may have columns that are no features.
     y : array-like of shape (n,), or str
-        True class of each row; if X names files, the name of the column of classes.
+        True class of each row; if X names files, the name of the column of classes, which a Dask data
+        frame may have, too.
     delta : float
         Probability with which the bound may be below the true error.
     look : int or None
@@ -1561,7 +1562,8 @@ def certify(
         states the assumption.
     groups : array-like of shape (n,), str or None
         Group of each row, such as a customer, if rows of a group depend on each other and only
-        groups are independent; if X names files, the name of the column of groups. Pass all
+        groups are independent; if X names files or is a Dask data frame, the name of the column of
+        groups, which is no feature. Pass all
         calibration rows of a group. No row of the fit may be of these groups. This is not checked,
         as models do not store the groups of their fit. Equal rows of one group count as one
         repeated row. Groups of one row each are independent rows. None: rows are independent, which
@@ -1570,7 +1572,7 @@ def certify(
         Time of each row, numbers or dates, or the name of such a column of X, if rows are in time
         order and all of them are later than the rows of the fit. The certificate then names their
         period, and is about later rows. If X names files, the name of a column, which need not be a
-        feature. None: rows have no times.
+        feature, as in a Dask data frame. None: rows have no times.
     independent : bool
         True: rows (or groups) of the period are independent draws from one source. False: they may
         depend on earlier rows, and the bound is larger. Only used with `time`.
@@ -1588,7 +1590,7 @@ def certify(
     ------
     TypeError
         If `classifier` has no ``predict``, or is a regressor; if X names files and y is not a
-        column name, or the classifier has no ``classes_``.
+        column name; or if X is not in memory and the classifier has no ``classes_``.
     ValueError
         If there are no rows, y does not have one class for each row, files cannot be read or lack a
         column, y has a class that the classifier does not have, or `look` is not a positive
@@ -1613,10 +1615,11 @@ def certify(
     >>> round(certificate.risk, 3), round(certificate.bound, 3)
     (0.108, 0.144)
     """
-    if is_file_source(X):
+    if is_out_of_core(X):
         order = TimeArguments.read(X, time, 0, independent)
         labels, times = list[NDArray[Any]](), list[RowTimes]()
-        batches = read_batches(classifier, X, y, groups, labels, order, times)
+        read = read_batches if is_file_source(X) else read_partitions
+        batches = read(classifier, X, y, groups, labels, order, times)
         rule: dict[str, Any] = {"look": look, "duplicates": duplicates}
         rule["groups"] = None if groups is None else labels
         rule |= {"times": None if order is None else times, "independent": independent}
