@@ -150,6 +150,7 @@ def test_dask_frames_certify_by_names_of_columns():
         ),
         (("label", {"time": [*rows["tick"], 1]}), ValueError, "time must .* 601 .* fewer rows"),
         (("label", {"groups": "a"}), ValueError, "groups must name a column that is no feature"),
+        (("kind",), ValueError, "y must name a column that is no feature"),
         (("label", {"independent": True}), ValueError, "independent describes rows in time order"),
     ):
         with pytest.raises(error, match=message):

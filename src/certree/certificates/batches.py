@@ -231,7 +231,8 @@ def read_partitions(
     """
     _expect_classes(classifier)
     names = getattr(classifier, "feature_names_in_", None) if hasattr(X, "columns") else None
-    _expect_no_feature("groups", groups, names)
+    for name, value in (("y", y), ("groups", groups)):
+        _expect_no_feature(name, value, names)
     if names is not None:
         _expect_features(names, X.columns)
     if order is not None:
