@@ -1886,6 +1886,23 @@ def test_the_report_is_one_page(tmp_path, iris, model_file):
     assert "petal length" in content
 
 
+def test_pages_have_no_suffix_of_another_format(tmp_path):
+    # Neither model nor table exists, so that the suffix is checked first.
+    report = ("report", tmp_path / "model", tmp_path / "rows.csv", "--target", "y")
+    for command in (report, ("demo",)):
+        message = fails(*command, "-o", tmp_path / "page.PDF")
+        assert "the name of an HTML page must end in one of .html, .htm, got" in message
+        assert f"write {tmp_path / 'page.html'} instead" in message
+        assert "must end in" in fails(*command, "-o", tmp_path / "page.md")
+    card = (*report, "--card", "-o")
+    message = "a model card must end in one of .html, .htm, .md, .markdown, .txt, got"
+    assert message in fails(*card, tmp_path / "card.pdf")
+    for name in ("page", "page.htm"):
+        assert "must end in" not in fails(*report, "-o", tmp_path / name)
+        assert "must end in" not in fails(*card, tmp_path / name)
+    assert names(tmp_path) == []
+
+
 @pytest.mark.parametrize("what", ["tree", "importance", "calibration"])
 def test_figures_are_drawn(tmp_path, iris, model_file, what, monkeypatch):
     monkeypatch.chdir(tmp_path)

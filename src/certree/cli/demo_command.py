@@ -15,11 +15,10 @@ from certree.certificates import Certificate
 from certree.cli.app import Quiet, command, output_file_option, print_text
 from certree.cli.method_comparison import TEST_SIZE, MethodScores, compare_methods
 from certree.estimators import CertifiedTreeClassifier, PACBayesTreeClassifier
-from certree.files.output_paths import expect_writable
 from certree.interface.progress import show_progress
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, table, tag
-from certree.show.page.report_page import build_sections, write_page
+from certree.show.page.report_page import build_sections, expect_page_path, write_page
 from certree.show.page.section import Section
 
 HEADINGS = ("method, default settings", "error", "log loss", "calibration error", "fit time")
@@ -50,7 +49,7 @@ def demo(
     quiet : bool
         Whether to show no progress bar.
     """
-    expect_writable(output)
+    expect_page_path(output)
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     y = y.map({0: "malignant", 1: "benign"})
     with show_progress(not quiet, repeats, "demo") as advance:

@@ -60,6 +60,8 @@ from certree.files.predictions import predict_columns
 from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_file_size, format_quantity
 from certree.rows.columns import take_rows
+from certree.show.page.model_card import expect_card_path
+from certree.show.page.report_page import expect_page_path
 from certree.tables.table_source import TableSource
 
 # Rows of the table that Shapley values take as background.
@@ -446,8 +448,7 @@ def report(
         bool,
         typer.Option(
             "--card",
-            help="Write a short model card instead, as HTML or, if --output does not end in .html, as "
-            "Markdown.",
+            help="Write a short model card instead, as HTML or, if --output ends in .md, as Markdown.",
         ),
     ] = False,
 ) -> None:
@@ -468,7 +469,7 @@ def report(
     target : str
         Column of the target.
     output : Path
-        HTML page to write.
+        HTML page to write, or with `card` also a file of Markdown.
     groups : str or None
         Column of each row's group; None if there are no groups.
     threshold : float or None
@@ -487,7 +488,7 @@ def report(
     """
     others = {"--threshold": threshold, "--threshold-cost": threshold_cost}
     _expect_unused("--card", others if card else {})
-    expect_writable(output)
+    (expect_card_path if card else expect_page_path)(output)
     costs = parse_costs(threshold_cost)
     model = load_model(model_file)
     chosen = choose_groups(

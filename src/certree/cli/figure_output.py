@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from certree.files.output_paths import expect_writable
+from certree.files.output_paths import expect_suffix, expect_writable
 from certree.interface.atomic_write import write_atomically
 from certree.interface.extras import import_extra
 
@@ -29,11 +29,7 @@ def expect_figure_path(path: Path | None) -> None:
     expect_writable(path)
     if path:
         formats = import_extra("matplotlib.backend_bases", "plot").FigureCanvasBase.filetypes
-        if _figure_format(path) not in formats:
-            raise ValueError(
-                f"the name of a figure must end in one of .{', .'.join(sorted(formats))}, got "
-                f"{path}"
-            )
+        expect_suffix(path, "a figure", [f".{name}" for name in sorted(formats)])
 
 
 def _figure_format(path: Path) -> str:

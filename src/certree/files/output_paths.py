@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
@@ -54,6 +55,21 @@ def expect_writable(path: str | os.PathLike[str] | None) -> None:
             raise PermissionError(
                 f"{path} cannot be written: no permission to write to {checked}; write to another place"
             )
+
+
+def expect_suffix(path: str | os.PathLike[str] | None, what: str, suffixes: Iterable[str]) -> None:
+    """Raise a ValueError if the name of an output file ends in the suffix of another format.
+
+    A name without a suffix is accepted. path: the file to be written; None: nothing is checked.
+    what: words for the content in the message, such as "a figure". suffixes: suffixes of its formats
+    in lower case, such as ".png".
+    """
+    known = [*suffixes]
+    if path is not None and Path(path).suffix.lower() not in ("", *known):
+        raise ValueError(
+            f"the name of {what} must end in one of {', '.join(known)}, got {path}: write "
+            f"{Path(path).with_suffix(known[0])} instead"
+        )
 
 
 def expect_not_input(

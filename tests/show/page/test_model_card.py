@@ -57,6 +57,9 @@ def test_a_card_is_written_in_the_format_of_its_suffix(tmp_path):
     assert section_of(text, "Intended use").strip() == r"Decide \*nothing\* \<at all\>."
     page = model_card(model, X[400:], y[400:], tmp_path / "card.html", notes=notes)
     assert (tmp_path / "card.html").read_text() == page
+    assert model_card(model, X[400:], y[400:], tmp_path / "card.HTM", notes=notes) == page
+    with pytest.raises(ValueError, match=r"card must end in one of \.html, .*, got .*card\.pdf"):
+        model_card(model, None, None, tmp_path / "card.pdf")
     assert "Decide *nothing* &lt;at all&gt;." in page
     headings = re.findall(r"^## (.*)$", text, re.M)
     assert headings == ["Intended use", "Model", "Test data", "Scores", "Versions"]

@@ -686,6 +686,8 @@ def test_a_report_checks_its_path_before_it_predicts(tmp_path):
         FileNotFoundError, match=r"rep\.html cannot be written: there is no directory"
     ):
         report(model, None, None, tmp_path / "missing" / "rep.html")
+    with pytest.raises(ValueError, match=r"must end in one of \.html, \.htm, got .*rep\.pdf"):
+        report(model, None, None, tmp_path / "rep.pdf")
     with pytest.raises(TypeError, match=r"call report\(model, X, y, path\)"):
         report(model, tmp_path / "rep.html", X, y)
     with pytest.raises(TypeError, match="path must be a str or a path-like object"):

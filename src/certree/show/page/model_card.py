@@ -23,7 +23,7 @@ import certree
 from certree.certificates import Certificate
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files.models import save
-from certree.files.output_paths import expect_writable
+from certree.files.output_paths import expect_suffix, expect_writable
 from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_percent, format_quantity, shorten_label
 from certree.interface.signatures import validate_arguments
@@ -31,7 +31,7 @@ from certree.show.model_description import describe_features
 from certree.show.page.binary_scores import BinaryPredictions
 from certree.show.page.evaluated_model import EvaluatedModel, ignore_unnamed_rows
 from certree.show.page.markup import Html, concatenate, table, tag
-from certree.show.page.report_page import render_page
+from certree.show.page.report_page import PAGE_SUFFIXES, render_page
 from certree.show.page.scores import RowErrors, Score, describe_verdict
 from certree.show.page.section import Section
 from certree.show.page.sections import describe_known_rows, describe_model
@@ -40,6 +40,8 @@ from certree.show.page.sections import describe_known_rows, describe_model
 _MAX_FEATURES, _MAX_CLASSES, _MAX_GROUPS = 50, 20, 30
 # Packages whose versions a card names.
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "narwhals", "pyarrow")
+# Suffixes of cards in Markdown.
+_MARKDOWN_SUFFIXES = (".md", ".markdown", ".txt")
 # Characters that Markdown would interpret.
 _MARKDOWN = re.compile(r"([\\`*{}\[\]<>#|]|(?<!\w)_|_(?!\w))")
 
@@ -102,7 +104,8 @@ def model_card(
     y : array-like of shape (n,)
         Their classes or numbers.
     path : str, path-like or None
-        File to write: an HTML page if its suffix is .html, else Markdown. None: no file is written.
+        File to write: an HTML page if its suffix is .html or .htm; Markdown if it is .md, .markdown or
+        .txt, or there is none. None: no file is written.
     groups : array-like of shape (n,), or None
         Group of each row, such as a branch; the card has the scores of each group.
     notes : mapping from str to str, or None
@@ -114,7 +117,7 @@ def model_card(
     Returns
     -------
     str
-        The card as Markdown, or as HTML if `path` ends in .html.
+        The card as Markdown, or as HTML if `path` ends in .html or .htm.
 
     Raises
     ------
@@ -122,7 +125,7 @@ def model_card(
         If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
         If X, y and groups differ in length or are empty, or y has a class that the model lacks, or
-        `pos_label` is not one of two classes.
+        `pos_label` is not one of two classes; if `path` has another suffix.
 
     Examples
     --------
@@ -134,18 +137,29 @@ def model_card(
     >>> print(model_card(model, X[400:], y[400:])[:24])
     # PACBayesTreeClassifier
     """
-    expect_writable(path)
+    expect_card_path(path)
     with ignore_unnamed_rows(model):
         evaluated = EvaluatedModel.from_rows(model, X, y, groups, pos_label=pos_label)
         evaluated.expect_known_classes()
         title, sections = type(evaluated.model).__name__, _build_card(model, evaluated, notes or {})
-    if path is not None and Path(path).suffix.lower() == ".html":
+    if path is not None and Path(path).suffix.lower() in PAGE_SUFFIXES:
         text = render_page(title, [_to_page_section(section) for section in sections])
     else:
         text = _to_markdown(title, sections)
     if path is not None:
         write_atomically(path, lambda file: file.write(text.encode()))
     return text
+
+
+def expect_card_path(path: str | PathLike[str] | None) -> None:
+    """Raise an error if a model card cannot be written to a path; nothing is written.
+
+    path: the file to write; None: nothing is checked. Raise a ValueError if its suffix is that of
+    another format, and an OSError if it is a directory, its parent does not exist, or write
+    permission is missing.
+    """
+    expect_writable(path)
+    expect_suffix(path, "a model card", [*PAGE_SUFFIXES, *_MARKDOWN_SUFFIXES])
 
 
 def _build_card(

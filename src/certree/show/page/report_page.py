@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from certree.certificates.thresholds import OperatingPoint, read_threshold
-from certree.files.output_paths import expect_path, expect_writable
+from certree.files.output_paths import expect_path, expect_suffix, expect_writable
 from certree.interface.atomic_write import write_atomically
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
@@ -21,6 +21,9 @@ from certree.show.page.evaluated_model import EvaluatedModel, ignore_unnamed_row
 from certree.show.page.markup import Html, concatenate, tag, to_markup
 from certree.show.page.section import Section
 from certree.show.page.sections import SECTION_BUILDERS
+
+# Suffixes of HTML pages.
+PAGE_SUFFIXES = (".html", ".htm")
 
 
 @validate_arguments
@@ -52,7 +55,7 @@ def report(
     y : array-like of shape (n,)
         Classes or numbers of the rows.
     path : str or path-like
-        The HTML file to write; an existing file is replaced.
+        The HTML file to write, such as report.html; an existing file is replaced.
     title : str or None
         Title of the page; None: the estimator's class and the number of rows.
     groups : array-like of shape (n,), or None
@@ -84,9 +87,9 @@ def report(
     OSError
         If the page cannot be written, for instance because its folder does not exist.
     ValueError
-        If X, y and groups differ in length or are empty, y has a class that the model lacks, a cost
-        is negative, both costs are 0, or `pos_label` is not one of two classes; if `threshold` is not
-        in [0, 1], or the model has not two classes.
+        If `path` has another suffix than .html and .htm; if X, y and groups differ in length or are
+        empty, y has a class that the model lacks, a cost is negative, both costs are 0, or `pos_label`
+        is not one of two classes; if `threshold` is not in [0, 1], or the model has not two classes.
     ImportError
         If matplotlib is not installed.
 
@@ -105,7 +108,7 @@ def report(
             "report(model, X, y, path)"
         )
     expect_path(path)
-    expect_writable(path)
+    expect_page_path(path)
     number, positive = read_threshold(threshold, pos_label)
     with ignore_unnamed_rows(model):
         evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, positive, number)
@@ -114,6 +117,16 @@ def report(
     if title is None:
         title = f"{type(evaluated.model).__name__} on {evaluated.n:,} rows"
     return write_page(title, sections, path)
+
+
+def expect_page_path(path: str | PathLike[str]) -> None:
+    """Raise an error if an HTML page cannot be written to a path; nothing is written.
+
+    path: the file to write. Raise a ValueError if its suffix is that of another format, and an OSError
+    if it is a directory, its parent does not exist, or write permission is missing.
+    """
+    expect_writable(path)
+    expect_suffix(path, "an HTML page", PAGE_SUFFIXES)
 
 
 def build_sections(evaluated: EvaluatedModel) -> list[Section]:
