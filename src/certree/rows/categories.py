@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -11,6 +12,7 @@ from functools import cached_property
 from hashlib import blake2b
 from itertools import repeat
 from numbers import Integral, Real
+from reprlib import repr as shortened
 from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
@@ -50,6 +52,8 @@ MAX_FLOAT32_CODES = 2**24
 UNKNOWN_CODE = -1.0
 # Length of a digest: 64 bits in hexadecimal.
 _DIGEST = 16
+# The address of an object in memory, in the text of objects whose class defines no text.
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+>")
 
 
 @dataclass(frozen=True, eq=False)
@@ -797,9 +801,29 @@ def _read_objects(values: list[Any], label: str) -> Float64 | _IndexedNames:
     if any(_classify_value(value) is None for value in words.names):
         # Equal objects may have different texts; each row keeps its own.
         words = _index_values(
-            [str(one) if _classify_value(one) is None else one for one in values], label
+            [_get_text(one, label) if _classify_value(one) is None else one for one in values],
+            label,
         )
     return _to_numbers_or_names(words, label)
+
+
+def _get_text(value: Any, label: str) -> str:
+    """Return the text of an object, which is its category.
+
+    value: an object that is neither text, number nor missing value. label: how the message names the
+    feature. Raise a TypeError for bytes, and for objects whose text contains their address in memory,
+    so that equal objects would be different categories in every process.
+    """
+    text, kind = str(value), type(value).__name__
+    if isinstance(value, bytes):
+        remedy = "decode the bytes to text, or convert them to numbers"
+    elif _ADDRESS.search(text):
+        remedy = f"convert them to text or numbers, as their own text is {shortened(text)}"
+    else:
+        return text
+    raise TypeError(
+        f"{label} must hold numbers, text, booleans or dates, got objects of type {kind}: {remedy}"
+    )
 
 
 def _index_values(values: list[Any], label: str) -> _IndexedNames:
