@@ -206,7 +206,11 @@ def test_files_that_are_no_rows_or_no_state_are_named(bank, tmp_path):
             "column 'opened' of .* has 'dd/mm', as in 13/04/2024: state --dates",
         ),
         (("--decimal", "."), "column 'price' of .* has ',', as in 7,5: state --decimal ,"),
-        (("--separator", ","), "if ';' separates its values, state --separator ';'"),
+        (
+            ("--separator", ","),
+            "name one of opened;price;y; ';' seems to separate its values instead of ',': give "
+            "--separator ';', or leave --separator out$",
+        ),
     ],
 )
 def test_options_that_a_column_contradicts_are_refused(tmp_path, option, message):

@@ -295,7 +295,8 @@ REFUSED = {
     ),
     "ragged": (
         text_of(rows(x=["1"])) + "1,2,3\n",
-        r"rows\.csv has 2 columns, but line 42 has 3: '1,2,3'; .*\(--separator\)",
+        r"rows\.csv has 2 columns, but line 42 has 3: '1,2,3'; .*, or name the separator, "
+        r"separator= \(--separator\)",
         [],
     ),
     "DOS": (

@@ -1,7 +1,8 @@
 """Options of commands that state how CSV files are read, and lines about the columns that were read."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import wraps
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from certree.cli.app import print_note
+from certree.tables.column_names import UnknownColumnError
 from certree.tables.table import TableDescription
 from certree.tables.table_source import TableSource
 
@@ -164,7 +166,8 @@ def takes_source(argument: Any) -> Callable[[Callable[..., None]], Callable[...,
                 chosen["separator"] = _SIGNS.get(chosen["separator"], chosen["separator"])
             file = kwargs["source"]
             source = None if file is None else TableSource(file, **chosen)
-            function(*args, **{**kwargs, "source": source})
+            with _explain_separator(chosen.get("separator")):
+                function(*args, **{**kwargs, "source": source})
 
         signature = inspect.signature(function)
         last = inspect.Parameter.KEYWORD_ONLY
@@ -185,6 +188,23 @@ def takes_source(argument: Any) -> Callable[[Callable[..., None]], Callable[...,
         return run
 
     return decorate
+
+
+@contextmanager
+def _explain_separator(separator: str | None) -> Iterator[None]:
+    """Let errors in a with statement's body say that --separator may be wrong, if it is used.
+
+    Without this option, they say that it may be needed. separator: value of the option, or None.
+    """
+    try:
+        yield
+    except UnknownColumnError as error:
+        if separator in (None, error.separator) or error.separator is None:
+            raise
+        raise ValueError(
+            f"{error.reason}; {error.separator!r} seems to separate its values instead of "
+            f"{separator!r}: give --separator {error.separator!r}, or leave --separator out"
+        ) from None
 
 
 def announce(description: TableDescription) -> None:

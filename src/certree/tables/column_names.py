@@ -11,6 +11,35 @@ _LISTED = 12
 _SIMILAR = 0.7
 
 
+class UnknownColumnError(ValueError):
+    """Error: a table lacks a column. The message names the sign that seems to separate its values.
+
+    Attributes
+    ----------
+    reason : str
+        The message without the hint on this sign.
+    separator : str or None
+        The sign that seems to separate the values of the table; None: there is no such sign.
+    """
+
+    reason: str
+    separator: str | None
+
+
+def _describe_unknown_column(reason: str, names: Iterable[str]) -> UnknownColumnError:
+    """Return the error of a table that lacks a column.
+
+    reason: the message without a hint on the separator. names: names of all columns of the table.
+    """
+    separator, hint = _find_separator(names), ""
+    if separator is not None:
+        sign = repr(separator)
+        hint = f"; if {sign} separates its values, state separator={sign} (--separator {sign})"
+    error = UnknownColumnError(f"{reason}{hint}")
+    error.reason, error.separator = reason, separator
+    return error
+
+
 def expect_distinct(names: Iterable[str]) -> None:
     """Raise a ValueError if a column name occurs more than once. names: names of all columns."""
     twice = [name for name, times in Counter(names).items() if times > 1]
@@ -29,28 +58,25 @@ def expect_target(names: Iterable[str], target: str, where: str) -> None:
     """
     every = [*names]
     if target not in every:
-        raise ValueError(
+        raise _describe_unknown_column(
             f"the target must be a column of {where}, but there is no column {target!r}: "
-            f"{suggest_names(target, every)}{suggest_separator(every)}"
+            f"{suggest_names(target, every)}",
+            every,
         )
 
 
-def suggest_separator(names: Iterable[str]) -> str:
-    """Return a hint for the end of a message: the values may be separated by another character.
+def _find_separator(names: Iterable[str]) -> str | None:
+    """Return the sign that seems to separate the values of a table, or None if there is none.
 
-    The hint names the sign that seems to separate the values, and the option for it. If there are
-    several columns, the sign is the first semicolon, tab or vertical bar in any name. If there is a
-    single column, it is the first character of its name that is neither a letter, digit or underscore
-    nor one of . - ' and ", such as a comma or a space. Return "" if there is none. names: names of
-    all columns.
+    It is the first semicolon, tab or vertical bar in any name. If there is a single column without
+    them, it is the first comma of its name, or else the first character that is neither a letter,
+    digit or underscore nor one of . - ' and ", such as a space. names: names of all columns.
     """
     every = [*names]
-    signs = r"[^\w\s.'\"-]|\s" if len(every) == 1 else r"[;\t|]"
-    sign = re.search(signs, " ".join(name.strip() for name in every))
-    if sign is None:
-        return ""
-    shown = repr(sign[0])
-    return f"; if {shown} separates its values, state separator={shown} (--separator {shown})"
+    text = " ".join(name.strip() for name in every)
+    patterns = (r"[;\t|]", ",", r"[^\w\s.'\"-]|\s") if len(every) == 1 else (r"[;\t|]",)
+    found = [sign[0] for pattern in patterns if (sign := re.search(pattern, text)) is not None]
+    return found[0] if found else None
 
 
 def expect_fitted_columns(names: Collection[str], features: Iterable[str], where: str) -> None:
@@ -60,9 +86,10 @@ def expect_fitted_columns(names: Collection[str], features: Iterable[str], where
     for the message.
     """
     if missing := [name for name in features if name not in names]:
-        raise ValueError(
+        raise _describe_unknown_column(
             f"{where} must have all features of the model, but lacks "
-            f"{join_names(map(repr, missing))}: add these columns{suggest_separator(names)}"
+            f"{join_names(map(repr, missing))}: add these columns",
+            names,
         )
 
 
@@ -91,9 +118,10 @@ def expect_other_column(option: str, name: str, names: Iterable[str], target: st
     every = [*names]
     if name not in every or name == target:
         others = [column for column in every if column != target]
-        raise ValueError(
+        raise _describe_unknown_column(
             f"{option} must name a column, but there is no column {name!r} beside the target: "
-            f"{suggest_names(name, others)}{suggest_separator(every)}"
+            f"{suggest_names(name, others)}",
+            every,
         )
 
 

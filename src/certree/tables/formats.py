@@ -541,8 +541,9 @@ class CsvFile(TableFile):
         except pa.ArrowInvalid as error:
             if not re.search(r"Expected \d+ columns", str(error)):
                 raise
+            how_to = "name" if self.source.separator is None else "correct or leave out"
             raise ValueError(
                 f"{self.name} has {len(dialect.names):,} columns, but "
-                f"{self._text.find_ragged_row()}; mend or remove this row, or name the separator by "
+                f"{self._text.find_ragged_row()}; mend or remove this row, or {how_to} the separator, "
                 "separator= (--separator)"
             ) from None
