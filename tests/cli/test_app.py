@@ -2750,6 +2750,16 @@ def test_a_sign_that_seems_to_separate_values_is_named(tmp_path, hashes):
         assert lacking + option in fails(*arguments)
         succeeds(*arguments, "--separator", "#")
     assert option in fails("evaluate", model, path, "--target", "y")
+    # A wrong separator was stated.
+    option = r"; '#' seems to separate its values instead of ';': give --separator '#', or leave"
+    assert option in fails(*fit, "--separator", ";")
+    for command in ("predict", "evaluate --target y", "explain --row 0"):
+        name, *options = command.split()
+        assert option in fails(name, model, path, *options, "--separator", ";")
+    commas = tmp_path / "commas.csv"
+    commas.write_text("a sum,b,y\n1,2,0\n")
+    assert "; ',' seems to" in fails(*fit[:1], commas, *fit[2:], "--separator", "#")
+    assert "seems to" not in fails(*fit[:1], commas, "--target", "z", "--separator", ",")
     # In Python the parameter is named as well.
     with pytest.raises(ValueError, match=r"state separator='#' \(--separator '#'\)$"):
         certree.read_table(path, "y")
@@ -2765,8 +2775,8 @@ def test_messages_name_options_in_place_of_parameters(tmp_path, hashes):
         (["predict", *rows, "--threshold", 3], "error: --threshold must lie in [0, 1]"),
         (
             ["certify", *rows, "--target", "y", "--threshold-cost", "5:-1"],
-            "error: --threshold-cost must be two costs >= 0, MISSED:FALSE_ALARM, such as 5:1, got "
-            "'5:-1'",
+            "error: --threshold-cost must be two costs >= 0, not both 0, MISSED:FALSE_ALARM, such as "
+            "5:1, got '5:-1'",
         ),
         (
             ["predict", *rows, "--output", tmp_path / "scores.xlsx"],
@@ -2797,6 +2807,52 @@ def test_messages_name_options_in_place_of_parameters(tmp_path, hashes):
     assert "or read words such as NA as text by --keep-text 'c'" in message
     text = call("fit", path, "--target", "y", "-o", tmp_path / "new", "--keep-text", "c").stderr
     assert "c: category, NA kept as text" in text
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("predict MODEL FILE --threshold 3", "--threshold must lie in [0, 1], got 3.0"),
+        ("evaluate MODEL FILE --target y --threshold -1", "--threshold must lie in [0, 1], got"),
+        ("report MODEL FILE --target y --threshold nan", "--threshold must lie in [0, 1], got"),
+        ("report MODEL FILE --target y --threshold-cost 0:0", "two costs >= 0, not both 0, MISSED"),
+        ("certify MODEL FILE --target y --delta 2", "--delta must lie between 0 and 1, got 2.0"),
+        ("certify MODEL FILE --target y --delta .95", "--delta must be at most 0.5, got 0.95"),
+        ("certify MODEL FILE --target y --recall 1", "--recall must lie between 0 and 1, got 1.0"),
+        ("certify MODEL FILE --target y --precision 0", "--precision must lie between 0 and 1"),
+        ("certify MODEL FILE --target y --threshold 2", "--threshold must lie in [0, 1], got 2.0"),
+        ("monitor MODEL FILE --target y --state s --alpha 1", "--alpha must lie between 0 and 1"),
+        ("monitor MODEL FILE --target y --state s --bound 1", "--bound must lie between 0 and 1"),
+        ("monitor MODEL FILE --target y --state s --delta .9", "--delta must be at most 0.5"),
+        ("monitor MODEL FILE --target y --state s --threshold 9", "--threshold must lie in [0, 1]"),
+        ("explain MODEL FILE --rows 7-3", "--rows must be numbers of rows such as"),
+        ("explain MODEL FILE --key loan", "--key must be COLUMN=VALUE"),
+        ("export MODEL -o m.sql --threshold 3", "--threshold must lie in [0, 1], got 3.0"),
+        ("fit FILE --target y --model certified --delta 2", "'delta' parameter of Certified"),
+        ("fit FILE --target y --model certified --set delta=.9", "--delta must be at most 0.5"),
+        ("fit FILE --target y --model certified --train-size 2", "'train_size' parameter of"),
+        ("fit FILE --target y --model boosted --set learning_rate=-1", "'learning_rate' parameter"),
+        ("fit FILE --target y --jobs 0", "'n_jobs' parameter of"),
+        ("fit FILE --target y --gap 5", "--gap describes rows in time order"),
+        (
+            "fit FILE --target y --model naive-bayes --groups g --time t",
+            "--groups is not for Naive",
+        ),
+    ],
+)
+def test_options_are_checked_before_files_are_read(tmp_path, monkeypatch, command, message):
+    monkeypatch.chdir(tmp_path)
+    places = {"MODEL": "no.certree", "FILE": "no.csv"}  # There are no such files.
+    assert message in fails(*(places.get(word, word) for word in command.split()))
+    assert names(tmp_path) == []
+
+
+def test_costs_are_monitored_in_their_own_units(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monitor = ("monitor", "no.certree", "no.csv", "--target", "y", "--state", "s")
+    costs = (*monitor, "--threshold", 0.5, "--threshold-cost", "10:1", "--bound")
+    assert "no.certree" in fails(*costs, 9)  # There is no such file, but the bound is below 10.
+    assert "--bound must lie between 0 and 1, got" in fails(*costs, 10)
 
 
 def test_names_between_colons_are_no_emojis(tmp_path):

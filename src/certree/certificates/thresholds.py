@@ -571,8 +571,7 @@ class ThresholdGuarantees:
         name: the rate, for messages; wanted: number between 0 and 1; lowest: lower limits, (m,).
         Raise ValueError if `wanted` is out of range, or there is no such threshold.
         """
-        if not 0 < wanted < 1:
-            raise ValueError(f"{name} must lie between 0 and 1, got {wanted!r}")
+        expect_certified_rate(name, wanted)
         lowest = np.where(self._survives_rounding, lowest, 0.0)
         sure = lowest >= wanted
         if not sure.any():
@@ -685,6 +684,15 @@ def read_threshold(threshold: Any, pos_label: Any) -> tuple[Any, Any]:
             f"chosen, got {pos_label!r}: leave it out, or choose by thresholds(pos_label={pos_label!r})"
         )
     return threshold.threshold, threshold.positive
+
+
+def expect_certified_rate(name: str, wanted: float) -> None:
+    """Raise a ValueError unless a wanted lower limit of a rate lies between 0 and 1.
+
+    name: the rate, "recall" or "precision", for the message; wanted: the lower limit.
+    """
+    if not 0 < wanted < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {wanted!r}")
 
 
 def check_score_threshold(threshold: float) -> float:

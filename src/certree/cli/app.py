@@ -33,6 +33,7 @@ _ARGUMENTS = {
     "model": "model_file",
     "pos_label": "positive",
     "sample_weight": "weights",
+    "threshold": "thresholds",
 }
 
 # Headings of the help page.

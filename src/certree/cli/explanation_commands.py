@@ -59,6 +59,7 @@ from certree.files.pipelines import name_model_features, transform_rows
 from certree.files.predictions import predict_columns
 from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_file_size, format_quantity
+from certree.interface.positive_class import expect_threshold
 from certree.rows.columns import take_rows
 from certree.show.page.model_card import expect_card_path
 from certree.show.page.report_page import expect_page_path
@@ -182,8 +183,10 @@ def explain(
     expect_figure_path(plot)
     others = {"--row": row is not None, "--plot": plot, "--interactions": interactions}
     _expect_unused_by_rows(others, rows, key, as_json=as_json)
-    model = load_model(model_file)
     conditions = [_parse_key(text) for text in key or ()]
+    if rows is not None:
+        parse_rows(rows)  # refuses another form before anything is read
+    model = load_model(model_file)
     copied = {"--keep": keep or [], "--key": [column for column, _ in conditions]}
     read, keys = read_features(model, source, copied)
     model, X = transform_rows(model, read)
@@ -265,12 +268,14 @@ def _choose_rows(
         raise ValueError(
             f"FILE must have at least one row to explain, but {source} has none: pass another table"
         )
-    if rows is not None:
-        return parse_rows(rows, n)
-    first = row or 0
-    if first >= n:
-        raise ValueError(f"--row must be below {n}, the number of rows, got {first}")
-    return np.array([first])
+    ranges = [range((row or 0), (row or 0) + 1)] if rows is None else parse_rows(rows)
+    if ranges is None:
+        return np.arange(n)
+    option = "--row" if rows is None else "--rows"
+    for one in ranges:
+        if one[-1] >= n:
+            raise ValueError(f"{option} must be below {n}, the number of rows, got {one[-1]}")
+    return np.concatenate([np.arange(one.start, one.stop) for one in ranges])
 
 
 def _parse_key(text: str) -> tuple[str, str]:
@@ -489,6 +494,7 @@ def report(
     others = {"--threshold": threshold, "--threshold-cost": threshold_cost}
     _expect_unused("--card", others if card else {})
     (expect_card_path if card else expect_page_path)(output)
+    expect_threshold(threshold)
     costs = parse_costs(threshold_cost)
     model = load_model(model_file)
     chosen = choose_groups(
@@ -806,6 +812,7 @@ def export(
         raise ValueError("--keep must name a column of the table, got an empty text: leave it out")
     if suffix == ".sql":
         expect_option_of_positive("--threshold", threshold, positive)
+    expect_threshold(threshold)
     model = load_estimator(model_file, "exported")
     if not hasattr(model, "to_dict"):
         raise ValueError(

@@ -63,6 +63,7 @@ from certree.interface.formatting import (
     format_quantity,
     shorten_label,
 )
+from certree.interface.signatures import expect_error_probability
 from certree.out_of_core import resources
 from certree.out_of_core.plan import plan_fit
 from certree.out_of_core.resources import get_memory_limit
@@ -448,12 +449,15 @@ def fit(
     if is_folder and "grower" in parameters and grower in (None, GrowerName.cart):
         model.set_params(grower__max_bins=_MAX_BINS)
     apply_settings(model, parse_settings(settings or []), used_options)
+    _expect_valid_parameters(model)
     columns = {"--target": target, "--weights": weights, "--time": time}
     _expect_role_columns(source, columns, groups, one_per_group)
     request = _FitRequest(
         *(source, target, weights, groups, regression, classification, test_size, seed, quiet),
         *(dry_run, one_per_group, time, gap, independent),
     )
+    # Before a table is read, arguments that the model does not take are refused.
+    collect_fit_arguments(model, (weights, groups), request.order)
     monotonic = increasing or [], decreasing or []
     with _limit_resources(scheduler, memory_limit, Path(source)):
         summary, seconds = (_fit_folder if is_folder else _fit_table)(model, request, monotonic)
@@ -468,6 +472,13 @@ def fit(
     if verbose:
         summary = [*summary, f"chosen settings: {_describe_chosen_settings(model)}"]
     _print_fit(model, model_path, summary, seconds)
+
+
+def _expect_valid_parameters(model: Any) -> None:
+    """Raise a ValueError if a parameter of a model, which is not fitted yet, is out of range."""
+    model._validate_params()
+    if (delta := model.get_params(deep=False).get("delta")) is not None:
+        expect_error_probability(delta)
 
 
 def _print_fit(model: Any, model_path: Path, summary: list[str], seconds: float) -> None:

@@ -36,8 +36,7 @@ from certree.files.pipelines import split_pipeline
 from certree.files.predictions import apply_threshold
 from certree.interface.arrays import Float64
 from certree.interface.formatting import shorten_label
-from certree.interface.positive_class import check_threshold
-from certree.show.ranking import check_costs
+from certree.interface.positive_class import check_threshold, expect_threshold
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.table_source import TableSource
 
@@ -178,15 +177,17 @@ def monitor(
     expect_figure_path(plot)
     expect_writable(state)
     name = _choose_batch(source, batch)
+    costs = _parse_costs_at_threshold(threshold_cost, threshold, positive)
+    settings = {"alpha": alpha, "block": block, "bound": bound, "delta": delta}
+    _expect_valid_settings(settings, costs)
     digest = hash_model_file(model_file)
     model = load_model(model_file)
-    decision = _Decision.parse(model, threshold, positive, threshold_cost)
+    decision = _Decision.choose(model, threshold, positive, costs)
     chosen = choose_groups(
         *(model, source, target, GroupColumns(dependent)),
         is_independent=independent,
         needs_draw=False,
     )
-    settings = {"alpha": alpha, "block": block, "bound": bound, "delta": delta}
     watched = _open_monitor(model, model_file, digest, state, settings, decision, chosen.dependent)
     rows = read_labelled_rows(model, source, target, chosen.dependent, groups_option="--dependent")
     X, y, groups, _ = rows
@@ -207,7 +208,7 @@ def monitor(
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """The predictions whose losses are monitored, from options of the command. `parse` makes it.
+    """The predictions whose losses are monitored, from options of the command. `choose` makes it.
 
     Parameters
     ----------
@@ -224,25 +225,21 @@ class _Decision:
     costs: tuple[float, float] | None = None
 
     @classmethod
-    def parse(
-        cls, model: Any, threshold: float | None, positive: str | None, threshold_cost: str | None
+    def choose(
+        cls,
+        model: Any,
+        threshold: float | None,
+        positive: str | None,
+        costs: tuple[float, float] | None,
     ) -> "_Decision":
         """Return the `_Decision` of the options --threshold, --positive and --threshold-cost.
 
-        Raise a ValueError if --positive or --threshold-cost lacks --threshold, or the model does
-        not have two classes. model: the fitted model; threshold, positive, threshold_cost: values
-        of the options (a probability, a class as text, and "A:B"), None if not used.
+        Raise a ValueError if there is a threshold, but the model does not have two classes. model: the
+        fitted model; threshold, positive, costs: values of the options (a probability, a class as
+        text, and costs of a missed row and of a false alarm), None if not used.
         """
-        expect_option_of_positive("--threshold", threshold, positive)
-        costs = parse_costs(threshold_cost)
         if threshold is None:
-            if costs is not None:
-                raise ValueError(
-                    "--threshold-cost is about the decisions at a threshold: give --threshold as well"
-                )
             return cls()
-        if costs is not None:
-            check_costs(*costs)
         classes = np.asarray(model.classes_ if is_classifier(model) else [])
         index = check_threshold(classes, threshold, parse_positive(model, positive))
         assert index is not None  # There is a threshold.
@@ -288,6 +285,38 @@ class _Decision:
         missed, false_alarm = (1.0, 1.0) if self.costs is None else self.costs
         losses = np.where(y == positive, missed, false_alarm) * (predicted != y)
         return losses / max(missed, false_alarm)
+
+
+def _parse_costs_at_threshold(
+    text: str | None, threshold: float | None, positive: str | None
+) -> tuple[float, float] | None:
+    """Return the costs of --threshold-cost, or None, after a check of the options beside it.
+
+    text, threshold, positive: values of --threshold-cost, --threshold and --positive, None if they
+    are not used. Raise a ValueError if one of the others lacks --threshold, or a value is out of range.
+    """
+    expect_option_of_positive("--threshold", threshold, positive)
+    expect_threshold(threshold)
+    costs = parse_costs(text)
+    if costs is not None and threshold is None:
+        raise ValueError(
+            "--threshold-cost is about the decisions at a threshold: give --threshold as well"
+        )
+    return costs
+
+
+def _expect_valid_settings(
+    settings: dict[str, float | None], costs: tuple[float, float] | None
+) -> None:
+    """Raise a ValueError if one of the options --alpha, --block, --bound and --delta is out of range.
+
+    settings: values of these options by name, None if they are not used. costs: the two costs of
+    --threshold-cost, in whose units the bound is; None: it is a bound on errors.
+    """
+    used: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    unit = 1.0 if costs is None else max(costs)
+    # A monitor checks its settings; this one is not used.
+    Monitor(**{**used, "bound": used.get("bound", 0.5 * unit) / unit})
 
 
 def _average_groups(losses: Float64, groups: NDArray[Any]) -> Float64:

@@ -15,6 +15,7 @@ from certree import show
 from certree.certificates import Certificate, Guarantees
 from certree.certificates import certify as certify_rows
 from certree.certificates.batches import certify_batches
+from certree.certificates.certificate import compute_log_delta
 from certree.certificates.hold_out import compute_look_fraction
 from certree.cli.app import (
     Delta,
@@ -91,6 +92,7 @@ from certree.interface.fitted_state import (
     get_snapshot,
 )
 from certree.interface.formatting import format_quantity
+from certree.interface.positive_class import expect_threshold
 from certree.rows.time_order import has_independent_period
 from certree.show.model_description import (
     count_fitted_rows,
@@ -169,6 +171,7 @@ def predict(
     """
     tables.expect_table_place(output)
     expect_option_of_positive("--threshold", threshold, positive)
+    expect_threshold(threshold)
     destination = STANDARD_STREAM if output is None else str(output)
     model = load_model(model_file)
     estimator, _ = split_pipeline(model)
@@ -236,6 +239,7 @@ def evaluate(
     quiet : bool
         Whether to show no progress bar.
     """
+    expect_threshold(threshold)
     model = load_model(model_file)
     pos_label = parse_positive(model, positive)
     chosen = choose_groups(
@@ -462,9 +466,7 @@ def _certify_error(
         Number of this inspection, from 1, if rows are added and certified again; None: this is the
         only one.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        Treatment of rows that equal each other or rows of the fit. "auto": up to max(1, sqrt(n) / 4)
-        of n count as new draws, more, up to 2 % of n, as errors, and still more raise ValueError;
-        "genuine": all are new draws; "copies": equal rows count once; "refuse": any raises ValueError.
+        Treatment of rows that equal each other or rows of the fit, as `DuplicateRows` describes it.
     groups : str or None
         Column of groups of rows that depend on each other; None: rows are independent.
     time : str or None
@@ -539,9 +541,7 @@ def _compute_guarantees(
     delta : float
         Probability with which any of the guarantees may fail.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        Treatment of rows that equal each other or rows of the fit. "auto": up to max(1, sqrt(n) / 4)
-        of n count as new draws, more, up to 2 % of n, as errors, and still more raise ValueError;
-        "genuine": all are new draws; "copies": equal rows count once; "refuse": any raises ValueError.
+        Treatment of rows that equal each other or rows of the fit, as `DuplicateRows` describes it.
     time : str or None
         Column of the rows' times; None: rows have no times.
     independent : bool
@@ -697,6 +697,7 @@ def certify(
         Whether to print a JSON document.
     """
     expect_figure_path(plot)
+    compute_log_delta(delta)  # checks its range
     costs = parse_costs(threshold_cost)
     choice = parse_choice(costs, recall, precision, thresholds)
     _expect_plot_of_costs(plot, costs)

@@ -18,6 +18,7 @@ from certree.certificates import Monitor
 from certree.files import models
 from certree.files.model_rows import expect_valid_target, select_features
 from certree.interface.fitted_state import check_one_target
+from certree.show.ranking import check_costs
 from certree.tables import reader
 from certree.tables.column_names import expect_known_columns, expect_other_column, join_names
 from certree.tables.column_types import extract_values
@@ -128,10 +129,11 @@ class DuplicateRows(StrEnum):
 
     Attributes
     ----------
-    auto : decide by their number: few are genuine, more count as errors, many are an error
+    auto : up to max(1, sqrt(n) / 4) of n rows count as independent draws, more, up to 2 % of n, as
+        errors, and still more raise a ValueError
     genuine : equal rows are independent draws
     copies : equal rows are copies of one draw, and count once
-    refuse : equal rows are an error
+    refuse : equal rows raise a ValueError
     """
 
     auto = "auto"
@@ -416,44 +418,31 @@ def parse_costs(text: str | None) -> tuple[float, float] | None:
     """Parse the value of --threshold-cost, "A:B", into two costs.
 
     Return the cost of a missed row of the positive class and that of a false alarm; None if the
-    option was not used (text is None). Raise ValueError if the text is not two numbers.
+    option was not used (text is None). Raise ValueError if the text is not two numbers, or one is
+    negative or infinite, or both are 0.
     """
     if text is None:
         return None
     try:
         false_negative, false_positive = map(float, text.split(":"))
-        if not 0 <= min(false_negative, false_positive) < np.inf:
-            raise ValueError("negative or not finite")
+        check_costs(false_negative, false_positive)
     except ValueError:
         raise ValueError(
-            f"--threshold-cost must be two costs >= 0, MISSED:FALSE_ALARM, such as 5:1, got {text!r}"
+            "--threshold-cost must be two costs >= 0, not both 0, MISSED:FALSE_ALARM, such as 5:1, got "
+            f"{text!r}"
         ) from None
     return false_negative, false_positive
 
 
-def parse_rows(text: str, n: int) -> NDArray[np.intp]:
-    """Parse the value of --rows, such as "0-9", "3,7,20-29" or "all", into indices of rows.
+def parse_rows(text: str) -> list[range] | None:
+    """Parse the value of --rows, such as "0-9", "3,7,20-29" or "all", into ranges of rows.
 
-    Parameters
-    ----------
-    text : str
-        Numbers of rows from 0, and ranges with both ends, separated by commas; or "all".
-    n : int
-        Number of rows of the table.
-
-    Returns
-    -------
-    ndarray of int
-        The indices in the order of the text.
-
-    Raises
-    ------
-    ValueError
-        If the text has another form, or a number is not below n.
+    Return the ranges in the order of the text; None for "all". text: numbers of rows from 0, and
+    ranges with both ends, separated by commas; or "all". Raise a ValueError if it has another form.
     """
     if text.strip() == "all":
-        return np.arange(n)
-    indices: list[int] = []
+        return None
+    ranges: list[range] = []
     for item in text.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", item.strip(), re.ASCII)
         first, last = (0, -1) if match is None else (int(match[1]), int(match[2] or match[1]))
@@ -461,10 +450,8 @@ def parse_rows(text: str, n: int) -> NDArray[np.intp]:
             raise ValueError(
                 f"--rows must be numbers of rows such as 3, 0-9, 3,7,20-29 or all, got {text!r}"
             )
-        if last >= n:
-            raise ValueError(f"--rows must be below {n}, the number of rows, got {last}")
-        indices.extend(range(first, last + 1))
-    return np.array(indices)
+        ranges.append(range(first, last + 1))
+    return ranges
 
 
 def expect_option_of_positive(option: str, value: Any, positive: str | None) -> None:

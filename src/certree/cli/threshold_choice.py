@@ -8,8 +8,13 @@ from typing import Annotated
 
 import typer
 
-from certree.certificates.thresholds import OperatingPoint, ThresholdGuarantees
+from certree.certificates.thresholds import (
+    OperatingPoint,
+    ThresholdGuarantees,
+    expect_certified_rate,
+)
 from certree.interface.formatting import align_columns
+from certree.interface.positive_class import expect_threshold
 
 Recall = Annotated[
     float | None,
@@ -158,11 +163,13 @@ def parse_choice(
     Raises
     ------
     ValueError
-        If a threshold is not in [0, 1].
+        If a threshold is not in [0, 1], or a recall or precision not between 0 and 1.
     """
     for threshold in thresholds or []:
-        if not 0 <= threshold <= 1:
-            raise ValueError(f"--threshold must lie in [0, 1], got {threshold}")
+        expect_threshold(threshold)
+    for name, least in (("recall", recall), ("precision", precision)):
+        if least is not None:
+            expect_certified_rate(name, least)
     criteria: dict[str, tuple[float, ...] | None] = {
         "lowest_cost": costs,
         "highest_threshold": None if recall is None else (recall,),

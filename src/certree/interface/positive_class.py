@@ -83,8 +83,18 @@ def check_threshold(classes: Any, threshold: float | None, pos_label: Any = None
             "threshold must be None unless the model is a classifier of two classes, got "
             f"threshold={threshold!r}: leave threshold out"
         )
+    expect_threshold(threshold)
+    return find_positive_class(classes, pos_label)
+
+
+def expect_threshold(threshold: Any) -> None:
+    """Raise a ValueError unless a threshold is a number in [0, 1].
+
+    threshold: any object that a user passed; None: there is no threshold, and nothing is raised.
+    """
+    if threshold is None:
+        return
     number: Any = to_float(threshold)
     is_number = isinstance(number, Real)
     if not is_number or not 0 <= number <= 1:
         raise ValueError(f"threshold must lie in [0, 1], got {shortened(threshold)}")
-    return find_positive_class(classes, pos_label)
