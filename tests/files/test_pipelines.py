@@ -276,6 +276,15 @@ def test_a_pipeline_of_one_step_or_with_passthrough_is_saved(tmp_path):
         assert list_input_columns(loaded)[0] == ["income"]
 
 
+def test_a_loaded_pipeline_has_the_options_of_the_saved_one(tmp_path):
+    X, y = draw()
+    pipeline = Pipeline([("scale", StandardScaler()), ("trees", MODELS[0])], verbose=True)
+    certree.save(pipeline.fit(X[["income"]], y), tmp_path / "pipeline")
+    loaded = certree.load(tmp_path / "pipeline")
+    assert loaded.verbose
+    assert loaded.memory is None
+
+
 def test_options_of_save_apply_to_the_last_step(tmp_path):
     X, y = draw()
     pipeline = make_pipeline(make_columns(), certree.CertifiedTreeClassifier(random_state=0))

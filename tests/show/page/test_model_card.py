@@ -126,3 +126,15 @@ def test_a_card_names_features_of_dates():
         in described
     )
     assert "income (number)" in described
+
+
+def test_rules_of_a_card_have_the_probability_of_the_positive_class():
+    X, y = draw()
+    model = certree.CertifiedTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X[:400], y[:400])
+    for pos_label in (None, "no"):
+        head, lines = model.rules(model.get_n_leaves(), pos_label=pos_label).table()
+        rules = section_of(model_card(model, X[400:], y[400:], pos_label=pos_label), "Rules")
+        assert f"| {' | '.join(head)} |" in rules
+        at = head.index("probability" if pos_label is None else "probability of no")
+        shown = [line.split(" | ")[at] for line in rules.splitlines() if line.startswith("| R")]
+        assert shown == [line[at] for line in lines]
