@@ -15,7 +15,7 @@ ifneq ($(DATA),)
 export CERTREE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench pages figures images docs versions wheel sdist lock \
+.PHONY: demo table2 test test-rest oldest check format stub sanitize fuzz browser validity bench pages figures images docs versions wheel sdist lock \
     release-check clean
 
 demo: $(VENV)/user.done
@@ -27,16 +27,20 @@ table2: $(VENV)/user.done
 
 # Python keeps compiled tests and modules, also where the environment forbids it: otherwise each process that
 # a test starts would compile certree again.
-test oldest validity: export PYTHONDONTWRITEBYTECODE =
+test test-rest oldest validity: export PYTHONDONTWRITEBYTECODE =
 
-# `make pages` runs the code on the pages, which takes minutes.
+# A sample of the cases of each test; `make test-rest` runs the others, and `make pages` the code on the pages.
 test: $(VENV)/developer.done
-	$(BIN)/python -m pytest -n $(CORES) --ignore tests/test_docs.py
+	$(BIN)/python -m pytest -n $(CORES) --cases few --ignore tests/test_docs.py
+
+test-rest: $(VENV)/developer.done
+	$(BIN)/python -m pytest -n $(CORES) --cases others --ignore tests/test_docs.py
 
 # The lowest versions that pyproject.toml allows, also of what builds. What they bring along is new and
 # may deprecate what they call.
 oldest: $(VENV)-oldest/developer.done
-	$(VENV)-oldest/bin/python -m pytest -n $(CORES) -W ignore::DeprecationWarning
+	$(VENV)-oldest/bin/python -m pytest -n $(CORES) --cases few --ignore tests/test_docs.py \
+	    -W ignore::DeprecationWarning
 
 check: $(VENV)/developer.done
 	$(BIN)/ruff check
@@ -58,15 +62,18 @@ stub: $(VENV)/developer.done
 	$(BIN)/python -m nanobind.stubgen -q -m certree._core -o $(STUB)
 
 # The sanitizers' runtime must be loaded before Python; leaks of the interpreter itself are not ours.
-# Memory and undefined behaviour: all tests, and a minute of the fuzzer. Races: the tests of threads.
+# Memory and undefined behaviour: tests that reach the core, and a minute of the fuzzer. Races: the tests of threads.
 MEMORY_CHECKS = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libubsan.so)" \
     ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
 RACE_CHECKS = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libtsan.so)" \
     TSAN_OPTIONS=suppressions=$(CURDIR)/tests/races.txt OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# What tests of these folders and files call in the core, others call as well.
+PYTHON_TESTS = browser cli interface paper peers show tables validity test_docs.py test_layout.py test_words.py
 # These files alone, as others import polars, which does not load beside the thread sanitizer.
 RACE_TESTS = $(shell grep -rl mark.threads --include="test_*.py" tests)
 sanitize: $(VENV)-memory/developer.done $(VENV)-races/developer.done
-	$(MEMORY_CHECKS) HYPOTHESIS_PROFILE=sanitize $(VENV)-memory/bin/python -m pytest -n $(CORES) -p no:randomly tests
+	$(MEMORY_CHECKS) HYPOTHESIS_PROFILE=sanitize $(VENV)-memory/bin/python -m pytest -n $(CORES) -p no:randomly \
+	    --cases few $(addprefix --ignore=tests/,$(PYTHON_TESTS)) tests
 	cd tests && $(MEMORY_CHECKS) ../$(VENV)-memory/bin/python -m fuzz --seconds 60 --patience 300
 	$(RACE_CHECKS) HYPOTHESIS_PROFILE=sanitize $(VENV)-races/bin/python -m pytest -p no:randomly -m threads \
 	    $(or $(RACE_TESTS),$(error no tests of threads were found))

@@ -1,4 +1,4 @@
-"""Profiles of Hypothesis, and what several test files draw."""
+"""Profiles of Hypothesis, the option for a part of the cases, and what several test files draw."""
 
 import os
 import tempfile
@@ -6,11 +6,35 @@ import tempfile
 import pytest
 from hypothesis import HealthCheck, settings
 
+from run_length import split_cases
+
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("default", max_examples=15, deadline=None, suppress_health_check=_QUIET)
 settings.register_profile("sanitize", max_examples=15, deadline=None, suppress_health_check=_QUIET)
 settings.register_profile("long", max_examples=1500, deadline=None, suppress_health_check=_QUIET)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_addoption(parser):
+    """Add the option --cases, which chooses a part of the cases of parametrized tests."""
+    parser.addoption(
+        "--cases",
+        choices=["all", "few", "others"],
+        default="all",
+        help="cases of parametrized tests: all, a few of each test, or those that `few` leaves out",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before other plugins shuffle the tests
+def pytest_collection_modifyitems(config, items):
+    """Keep the part of the tests that the option --cases chooses."""
+    part = config.getoption("cases")
+    if part == "all":
+        return
+    few, others = split_cases(items)
+    kept, dropped = (few, others) if part == "few" else (others, few)
+    items[:] = kept
+    config.hook.pytest_deselected(items=dropped)
 
 
 @pytest.fixture

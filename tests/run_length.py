@@ -1,12 +1,19 @@
-"""How many cases the tests draw: few by default, all under `make validity`."""
+"""How many cases the tests draw: few by default, all under `make validity`.
+
+`make test` runs a sample of the cases of each parametrized test, and `make test-rest` the others.
+"""
 
 import itertools
 import os
+from collections import defaultdict
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 # Whether this is the long run, which takes hours.
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+# Largest number of cases of a parametrized test that `make test` runs.
+_MAX_CASES = 6
 
 
 def choose_seeds(n: int) -> Sequence[int]:
@@ -22,3 +29,21 @@ def choose_cases(*values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
     if LONG:
         return [*itertools.product(*values)]
     return [tuple(each[i % len(each)] for each in values) for i in range(max(map(len, values)))]
+
+
+def split_cases(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Split tests of pytest into those of `make test` and those of `make test-rest`.
+
+    The first has six cases of each parametrized test, drawn by a hash of their names, so that other
+    tests do not change the draw; tests with the mark `slow` are all in the second.
+    """
+    cases = defaultdict(list)
+    for item in items:
+        cases[item.nodeid.partition("[")[0]].append(item)
+    drawn = set()
+    for each in cases.values():
+        each.sort(key=lambda item: blake2b(item.nodeid.encode()).digest())
+        drawn.update(item.nodeid for item in each[:_MAX_CASES])
+    is_quick = [item.nodeid in drawn and not item.get_closest_marker("slow") for item in items]
+    others = [not quick for quick in is_quick]
+    return [*itertools.compress(items, is_quick)], [*itertools.compress(items, others)]

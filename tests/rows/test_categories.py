@@ -307,8 +307,8 @@ class Town:
 NO_TEXTS = {
     "bytes": (b"x", "bytes: decode the bytes to text, or convert them to numbers"),
     "NumPy's bytes": (np.bytes_(b"x"), "bytes_: decode the bytes to text"),
-    "object": (object(), "object: convert them to text or numbers, as their own text is <object"),
-    "class": (Town(), "Town: convert them to text or numbers, as their own text is <"),
+    "object": (object(), "object: convert them to text or numbers, as their own text is .<object"),
+    "class": (Town(), "Town: convert them to text or numbers, as their own text is .<"),
     "function": (lambda: None, "function: convert them to text or numbers"),
 }
 
