@@ -13,7 +13,7 @@ from typing import Any
 # Whether this is the long run, which takes hours.
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 # Largest number of cases of a parametrized test that `make test` runs.
-_MAX_CASES = 6
+_MAX_CASES = 4
 
 
 def choose_seeds(n: int) -> Sequence[int]:
@@ -34,8 +34,9 @@ def choose_cases(*values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
 def split_cases(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Split tests of pytest into those of `make test` and those of `make test-rest`.
 
-    The first has six cases of each parametrized test, drawn by a hash of their names, so that other
-    tests do not change the draw; tests with the mark `slow` are all in the second.
+    The first has four cases of each parametrized test, drawn by a hash of their names, so that other
+    tests do not change the draw. Simulations, in the folder validity, and tests with the mark `slow`
+    are all in the second.
     """
     cases = defaultdict(list)
     for item in items:
@@ -44,6 +45,8 @@ def split_cases(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     for each in cases.values():
         each.sort(key=lambda item: blake2b(item.nodeid.encode()).digest())
         drawn.update(item.nodeid for item in each[:_MAX_CASES])
-    is_quick = [item.nodeid in drawn and not item.get_closest_marker("slow") for item in items]
-    others = [not quick for quick in is_quick]
-    return [*itertools.compress(items, is_quick)], [*itertools.compress(items, others)]
+    few, others = list[Any](), list[Any]()
+    for item in items:
+        is_slow = item.get_closest_marker("slow") or item.path.parent.name == "validity"
+        (few if item.nodeid in drawn and not is_slow else others).append(item)
+    return few, others

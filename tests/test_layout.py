@@ -13,6 +13,7 @@ from importlib import import_module
 from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ import certree.paper
 import certree.show
 from certree.certificates.model_selection import PILOT
 from certree.rows.training import RowInputMixin
+from run_length import split_cases
 
 SOURCE = Path(certree.__file__).parent
 # Every package and top-level module, lowest layer first.
@@ -175,11 +177,29 @@ def test_the_thread_sanitizer_runs_every_file_with_tests_of_threads():
     plan = subprocess.run(
         ["make", "-n", "sanitize"], cwd=TESTS.parent, capture_output=True, text=True, check=True
     )
-    listed = set(re.findall(r"tests/\S*test_\w+\.py", plan.stdout))
+    listed = set(re.findall(r"(?<!=)tests/\S*test_\w+\.py", plan.stdout))
     marked = [
         path for path in TESTS.rglob("test_*.py") if re.search(r"mark\.threads", path.read_text())
     ]
     assert listed == {str(path.relative_to(TESTS.parent)) for path in marked}
+
+
+def test_each_test_belongs_to_make_test_or_to_the_rest():
+    names = [*(f"tests/a.py::test_a[{i}]" for i in range(9)), "tests/a.py::test_b", "tests/a.py::c"]
+    names += ["tests/validity/b.py::test_d"]
+    items = [
+        SimpleNamespace(
+            nodeid=name,
+            path=TESTS.parent / name.partition("::")[0],
+            get_closest_marker=lambda _, name=name: name.endswith("c") or None,
+        )
+        for name in names
+    ]
+    few, others = ([item.nodeid for item in part] for part in split_cases(items))
+    assert sorted([*few, *others]) == sorted(names)
+    assert [name for name in few if "[" not in name] == ["tests/a.py::test_b"]
+    assert len(few) == 5
+    assert few == [item.nodeid for item in split_cases(items[::-1])[0]][::-1]
 
 
 def test_imports_have_no_cycles():

@@ -289,6 +289,7 @@ def test_the_unit_of_the_target_does_not_matter(method):
         assert model.validation_score_ == plain.validation_score_
 
 
+@pytest.mark.slow
 def test_trees_propose_sets_above_the_degree():
     tree = make_complete_tree(np.random.default_rng(1), 30, 5)
     model = FourierRegressor(random_state=0).fit(*draw_examples(tree, 3000, 1))

@@ -410,6 +410,7 @@ def test_an_unknown_figure_format_leaves_no_file(tmp_path):
     assert names(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_rates_prints_and_writes_the_results_of_the_simulation(tmp_path):
     json_file, picture = tmp_path / "rates.json", tmp_path / "rates.png"
     text = succeeds(

@@ -163,6 +163,7 @@ def number_in(pattern, said):
     return int(re.search(pattern, said)[1].replace(",", ""))
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("name", [*MODELS] if LONG else ["certified"])
 def test_a_fit_holds_no_more_than_it_may_and_is_the_same(name, folder):
@@ -236,6 +237,7 @@ def traced(model, n, weight, folder, monkeypatch, n_classes=2):
     return most, needs[0].fixed + needs[0].after_reading
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize(
     ("name", "weight"),
@@ -346,6 +348,7 @@ def test_memory_of_standard_errors_is_bounded_from_both_sides(tmp_path, monkeypa
     assert held <= out_of_core_boosting._FOLD_BYTES <= 1.5 * held
 
 
+@pytest.mark.slow
 @linux
 def test_memory_of_certified_groups_is_bounded_from_both_sides(tmp_path, monkeypatch):
     n, kind = 30_000, out_of_core_certified_trees.OutOfCoreCertifiedFit

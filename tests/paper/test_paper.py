@@ -614,6 +614,7 @@ def test_fitted_exponents_are_those_of_exact_powers():
     assert fitted.standard_error == pytest.approx(covariance[0, 0] ** 0.5)
 
 
+@pytest.mark.slow
 def test_rates_are_means_and_exponents_of_the_larger_sizes(trials):
     found = rates.summarise_trials(trials)
     assert len(found) == 2 * 2 * len(rates.RULES)
