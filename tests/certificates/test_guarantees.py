@@ -251,7 +251,7 @@ def test_groups_that_name_none_of_a_row_are_refused(groups, error, message):
     model = LogisticRegression().fit(*grouped_rows(1)[:2])
     with pytest.raises(error, match=message):
         certree.certify(model, X, y, groups=groups(group) if callable(groups) else groups)
-    with pytest.raises(ValueError, match="groups describe new rows"):
+    with pytest.raises(ValueError, match="groups and independent describe new rows"):
         certree.CertifiedTreeClassifier(random_state=0).fit(X, y).certify(groups=group)
 
 
@@ -271,7 +271,7 @@ def test_numbers_are_certified_by_groups():
         found.bound
         > model.certify(X_new, X_new[:, 0], duplicates="genuine", groups=range(len(new))).risk
     )
-    with pytest.raises(ValueError, match="duplicates and groups describe new rows"):
+    with pytest.raises(ValueError, match="duplicates, groups and independent describe new"):
         model.certify(groups=new)
 
 

@@ -226,7 +226,7 @@ def test_each_inspection_of_arriving_rows_has_a_part_of_delta():
             ValueError, match=r"look must be .*(a positive integer|an integer).*, got"
         ):
             certree.certify(model, X[300:], y[300:], look=look)
-    with pytest.raises(ValueError, match="look, duplicates, time and groups describe new rows"):
+    with pytest.raises(ValueError, match="look, duplicates, time, groups and independent describe"):
         model.certify(look=1)
 
 

@@ -168,7 +168,7 @@ def test_repeats_that_are_genuine_are_counted():
         model.certify(X_new, y_new)
     with pytest.raises(ValueError, match=r"duplicates must be .*, got True"):
         model.certify(X_new, y_new, duplicates=True)
-    with pytest.raises(ValueError, match="look, duplicates, time and groups describe new rows"):
+    with pytest.raises(ValueError, match="look, duplicates, time, groups and independent describe"):
         model.certify(duplicates="genuine")
 
 

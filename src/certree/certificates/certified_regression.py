@@ -195,7 +195,8 @@ class CertifiedRegressorMixin:
         if X is None and y is None:
             if any(one is not None for one in (duplicates, groups, time)) or independent:
                 raise ValueError(
-                    "time, duplicates and groups describe new rows: pass X and y with them"
+                    "time, duplicates, groups and independent describe new rows: pass X and y with "
+                    "them"
                 )
             return self.certificate_ if delta is None else self.certificate_.at(delta)
         if X is None or y is None:

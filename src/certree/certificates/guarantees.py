@@ -1802,7 +1802,7 @@ def certify_fitted(
         )
     if any(one is not None for one in (look, duplicates, groups, time)) or independent:
         raise ValueError(
-            "look, duplicates, time and groups describe new rows: pass X and y with them"
+            "look, duplicates, time, groups and independent describe new rows: pass X and y with them"
         )
     one: Certificate = self.certificate_
     return one if delta is None else one.at(delta)

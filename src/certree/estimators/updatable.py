@@ -351,7 +351,8 @@ class UpdatableTree(TreeVoteEstimator):
         leaf = check_codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)
         if not len(leaf) or not tree.is_leaf[leaf].all():
             raise DamagedModelError(
-                "the model file's seen_rows.leaf must hold leaves of the tree of Grid(box)"
+                "the model file's seen_rows.leaf must hold indices of leaves of the tree that "
+                "Grid(box) grows, got other nodes"
             )
         if has_classes != (seen.y.dtype == np.int32) or has_classes != (seen.rounded is not None):
             raise DamagedModelError(

@@ -211,7 +211,8 @@ def _rechunk_as(name: str, collection: Any, X: Any) -> Any:
             if collection.shape[0] != X.shape[0]:
                 raise ValueError(
                     "Found input variables with inconsistent numbers of samples: "
-                    f"[{X.shape[0]}, {collection.shape[0]}]"
+                    f"[{X.shape[0]}, {collection.shape[0]}]: pass {name} with a value for each row "
+                    "of X"
                 )
             collection = collection.rechunk({0: X.chunks[0]})
     if len(getattr(collection, "numblocks", ())) == 2 and collection.numblocks[1] > 1:
