@@ -137,10 +137,15 @@ def spectrum(
 def extract_trees(model: Any) -> tuple[Trees, Float64]:
     """Return a model as trees and a constant whose sum is its output.
 
+    The K outputs are the class probabilities (K classes, also if K is 2) or the predicted number (K
+    is 1). For boosted trees and AdaBoost they are the raw scores: one for at most two classes or a
+    numeric target, else one for each class.
+
     Parameters
     ----------
     model : fitted estimator, or (Tree, values)
-        Any model that `spectrum` takes.
+        Any model that `spectrum` takes; the output of a pair is the sum of the values of the nodes
+        on a row's path.
 
     Returns
     -------

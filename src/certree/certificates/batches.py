@@ -262,10 +262,11 @@ def _is_in_memory(values: Any) -> bool:
 
 
 def _take_values(name: str, values: Any, rows: Indices) -> Any:
-    """Return the values of an argument in memory for some rows of a Dask collection, as it holds them.
+    """Select the values of an argument, an array in memory, for some rows of a Dask collection X.
 
-    name: name of the argument, or "raw_time"; rows: indices of the rows, (m,), ascending. Raise
-    ValueError if there are too few values.
+    name: name of the argument, or "raw_time". values: array, series or list with a value for each
+    row of X, (n,). rows: indices of the rows, (m,), ascending. Return the m values in an object of
+    the same library. Raise ValueError if `values` ends before the last of these rows.
     """
     if len(rows) and rows[-1] >= len(values):
         _expect_length(name, values, int(rows[-1]) + 1)

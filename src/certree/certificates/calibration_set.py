@@ -66,7 +66,8 @@ class HeldOut(ArrayRecord):
     distinct : bool
         Whether equal calibration rows were counted once.
     worst : int
-        Number of repeated calibration rows that count as errors, in column K of `stats`.
+        Number of repeated calibration rows that count as errors whatever is predicted, in column K of
+        `stats`.
     near_copies : NearCopies or None
         Result of the search for calibration rows that nearly equal training rows; None: no search.
     period : Period or None

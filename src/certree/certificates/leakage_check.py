@@ -66,14 +66,14 @@ class CalibrationRows:
         rows. "grouped": whether rows have groups; "repeats": number of repeated rows, or None if
         hashes of the fit are unknown; "distinct": whether equal rows count once; "matches": how
         many rows equal rows of the fit, and how many are expected to, a `Matches`, or None if none
-        do; "worst": number of rows that count as errors; "period": a `Period`, or None without
-        times.
+        do; "worst": number of rows that count as errors whatever is predicted; "period": a `Period`,
+        or None without times.
     units : ndarray of intp, shape (len(rows),), or None
         For the test of whether errors depend on the order of the rows: number of the unit of each
         row, 0, 1, ..., in the order of the rows that were passed. A unit is a group, or a set of
         equal rows. None: rows have times, whose order is known.
     is_worst : ndarray of bool, shape (len(rows),), or None
-        True for repeated rows that count as errors; None: no such rows.
+        True for repeated rows that count as errors whatever is predicted; None: no such rows.
     weight : ndarray of float64, shape (len(rows),), or None
         For rows in groups 1 / (number of these rows of the row's group); None: no groups.
     """
@@ -94,9 +94,9 @@ class CalibrationRows:
     ) -> Certificate:
         """Bound the error by the rows to use, those of the field `rows`.
 
-        Rows of `is_worst` count as errors. The bound is that of Clopper and Pearson; with groups it
-        is Hoeffding's on the mean over groups of each group's fraction of errors. The certificate
-        notes whether errors depend on the order of the rows.
+        Rows of `is_worst` count as errors whatever is predicted. The bound is that of Clopper and
+        Pearson; with groups it is Hoeffding's on the mean over groups of each group's fraction of
+        errors. The certificate notes whether errors depend on the order of the rows.
 
         Parameters
         ----------

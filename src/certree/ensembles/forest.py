@@ -1008,11 +1008,13 @@ class TreeForest(Forest):
     ) -> None:
         """Set `oob_score_` and the out-of-bag predictions of all input rows.
 
-        Warn if a row is in every bag, or with times if all are; such rows are not scored.
-        statistics: sums of targets by node, and the leaves of out-of-bag rows; leaves: rows that
-        fill leaves, shrinkage, and exponent of probabilities; rows: the training rows, sorted by
-        content; input_rows: targets and weights of the same rows in input order, by which they are
-        scored. The score is NaN if all rows are in every bag.
+        Rows that no tree predicts, as they are in every bag, are not scored; warn if there are any.
+        In a fit with the argument `time`, trees predict only rows of the latest two blocks of time
+        that are later than their bags; warn only if no row is scored. statistics: sums of targets by
+        node, and the leaves of out-of-bag rows; leaves: which rows' targets (in-bag, out-of-bag or
+        all) determine leaf values, how much these are shrunk, and the exponent of probabilities;
+        rows: the training rows, sorted by content; input_rows: targets and weights of the same rows
+        in input order, by which they are scored. The score is NaN if no row is scored.
         """
         total, n_trees = statistics.sum_all_predictions(leaves)
         mean = self._output_groups.restore_order(

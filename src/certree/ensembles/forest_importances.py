@@ -237,11 +237,11 @@ def _compute_loss(statistics: LeafStatistics, leaves: Leaves, classes: bool, lea
     Each row is predicted by the mean leaf value of the trees of whose bags it is out; rows in every
     bag are left out. The result is NaN if no row is left. statistics: sums of weights and targets
     over the rows of each node, from which leaf values follow, and the targets `y` and weights of
-    the n rows, with which losses are computed and averaged; leaves: the rows that fill leaves, how
-    much leaves are shrunk towards their parents, and the exponent of the averaged class
-    probabilities; classes: True for log loss (nats), False for squared error; leaf: the leaves that
-    the n rows reach in the T trees, (T, n): ``~v`` = -1 - v for a row that is out of the bag of the
-    tree, with the index v of its leaf among all M nodes; 0 for rows in the bag.
+    the n rows, with which losses are computed and averaged; leaves: which rows' targets determine
+    leaf values, how much leaves are shrunk towards their parents, and the exponent of the averaged
+    class probabilities; classes: True for log loss (nats), False for squared error; leaf: the
+    leaves that the n rows reach in the T trees, (T, n): ``~v`` = -1 - v for a row that is out of
+    the bag of the tree, with the index v of its leaf among all M nodes; 0 for rows in the bag.
     """
     total, n_trees = statistics.sum_predictions(leaves, len(statistics.y), leaf)
     rows = np.flatnonzero(n_trees > 0)

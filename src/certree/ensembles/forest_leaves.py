@@ -33,7 +33,7 @@ _LEAST = 1e-15
 
 
 class Leaves(NamedTuple):
-    """A way to fill the leaves of a forest: from which rows, and how much values are shrunk.
+    """A way to fill the leaves of a forest: from which rows' targets, and how much values are shrunk.
 
     Attributes
     ----------
@@ -205,9 +205,9 @@ class LeafStatistics:
     def sum_all_predictions(self, leaves: Leaves) -> tuple[Float64, Int32]:
         """Sum up the predictions of all n rows over the trees of which they are out of bag.
 
-        leaves: which rows fill leaves, and how much leaves are shrunk. Return the sums, (n,
-        n_outputs), and the number of trees in each, (n,); both are 0 for a row in every bag. Rows
-        are processed in blocks.
+        leaves: which rows' targets determine leaf values, and how much these are shrunk. Return the
+        sums, (n, n_outputs), and the number of trees in each, (n,); both are 0 for a row in every
+        bag. Rows are processed in blocks.
         """
         n, n_first = len(self.y), self.out_of_bag_leaves.first_leaves.shape[1]
         results = [self.sum_predictions(leaves, n_first)]

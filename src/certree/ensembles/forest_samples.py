@@ -322,8 +322,9 @@ def sort_by_content(
         Number of each row's group, 0 .. n_groups - 1, in the order of their names; None: rows have
         no groups.
     first_excluded : ndarray of int32, shape (n_groups,), or None
-        If groups are blocks of time, which keep their numbers: the field of `ForestSamples`. None:
-        they are not.
+        If groups are blocks of consecutive times: for each block the earliest block that a tree must
+        not have drawn if it is to predict rows of this block as if they were new. The blocks keep
+        their numbers. None: groups are no blocks of time.
 
     Returns
     -------

@@ -283,11 +283,12 @@ def _sort_rows(
 
     executor: holds the blocks, whose field `keys` has hashes, which are replaced by positions in
     the sorted order; n: number of rows; time_block: if rows have times, the number of the block of
-    consecutive times to which each row belongs, (n,); these blocks are then its groups. Return the
-    indices that sort the rows of all blocks, (n,); a hash of all rows; and the group of each sorted
-    row, (n,) int32, or None without groups and times; see `sort_by_content`, also for
-    `first_excluded`. Raise ValueError if the blocks have not n rows. Warn if many rows repeat
-    others, unless there are groups.
+    consecutive times to which each row belongs, (n,); these blocks are then its groups;
+    first_excluded: for each of these the earliest one that a tree must not have drawn if it is to
+    predict rows of this one as if they were new. Return the indices that sort the rows of all
+    blocks, (n,); a hash of all rows; and the group of each sorted row, (n,) int32, or None without
+    groups and times; see `sort_by_content`. Raise ValueError if the blocks have not n rows. Warn if
+    many rows repeat others, unless there are groups.
     """
     digests = dict(executor.reduce(list_digests))
     blocks = sorted(executor.reduce(list_hashes), key=itemgetter(0))

@@ -120,7 +120,10 @@ def fit_third(rank: Rank, number: int, third: FoldFit, n_members: int, n_rounds:
 def score_model(
     rank: Rank, code_trees: Trees, start: Float64, categories: dict[int, Int32]
 ) -> Float64:
-    """Compute scores of the model, and sums of deviations, for the training rows of one process.
+    """Compute scores and deviations of the model for the training rows of one process.
+
+    The deviation of a row is the sum, over the trees, of the standard deviation of its leaf's value
+    over the prunings of the tree.
 
     Parameters
     ----------
@@ -140,9 +143,9 @@ def score_model(
     Returns
     -------
     ndarray of float64, shape (2 * n_outputs + 1,)
-        For each output the largest sum of deviations of a row's leaves; for each output the largest
-        absolute difference between two of the scores that are compared on a row (of the model, and
-        of the two fits to thirds without the row); and the largest weight.
+        For each output the largest deviation of a row; for each output the largest absolute
+        difference between two of the scores that are compared on a row (of the model, and of the
+        two fits to thirds without the row); and the largest weight.
     """
     rows, n_outputs = rank.rows, len(start)
     both = rows.storage.allocate((2 * n_outputs, rows.n), np.float64)
@@ -168,8 +171,10 @@ def score_model(
 def sum_squares(rank: Rank, largest: Float64) -> NDArray[np.object_]:
     """Sum squared deviations, squared differences of scores, and weights over a process's rows.
 
-    The differences are those between the scores of the model and of the two fits to thirds without
-    the row, pair by pair. Sums are exact, so that they do not depend on how rows are distributed.
+    The deviation of a row is the sum, over the trees, of the standard deviation of its leaf's value
+    over the prunings of the tree; `score_model` stores it in `rank.deviations`. The differences are
+    those between the scores of the model and of the two fits to thirds without the row, pair by
+    pair. Sums are exact, so that they do not depend on how rows are distributed.
 
     Parameters
     ----------
@@ -177,13 +182,14 @@ def sum_squares(rank: Rank, largest: Float64) -> NDArray[np.object_]:
         Rows of the process, for which `score_model` has been called.
     largest : ndarray of float64, shape (2 * n_outputs + 1,)
         Largest numbers over all ranks, as `score_model` returns them, by which numbers and weights
-        are divided.
+        are divided before they are summed.
 
     Returns
     -------
     ndarray of int (object), shape (2 * n_outputs, 2)
         For each output the weighted sum of squares, and the sum of weights, as integer multiples of
-        2^-1126 (see `exact_sum`): first of deviations, then of differences.
+        2^-1126 (see `exact_sum`): first of deviations, then of differences. Both sums are of the
+        divided numbers; `compute_root_mean_square` multiplies by the largest one again.
     """
     n_outputs = len(rank.deviations)
     sums = np.zeros((2 * n_outputs, 2), dtype=object)

@@ -51,8 +51,8 @@ class BoostedTreesRanker(BoostedTrees):
 
     The weight of a pair is the difference between the gains ``2**y`` of its documents, times one
     plus the difference between the discounts ``1 / log2(1 + rank)`` of their ranks. LambdaMART as
-    published has no "one plus". With it pairs at low ranks count, too, which improves rankings if
-    there are few queries.
+    published has no "one plus". With it pairs far down the ranking count, too, which improves
+    rankings if there are few queries.
 
     Parameters
     ----------

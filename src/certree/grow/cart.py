@@ -318,7 +318,8 @@ class Cart(BaseEstimator):
         """Largest number of ranks that replace the categories of a feature with very many categories.
 
         Such categories are sorted by their mean target, and trees split on the place (rank) in this
-        order. It is `max_bins`, or 255 if that is None.
+        order. If there are more categories than ranks, those with similar means share a rank. It is
+        `max_bins`, or 255 if that is None.
         """
         return MISSING if self.max_bins is None else self.checked_max_bins
 

@@ -80,8 +80,9 @@ class TrainCalibrationMasks:
         Key of each calibration row, in the order in which rows are read; equal rows have equal keys.
         None: no calibration row is repeated, or rows have groups or times.
     is_worst : list of ndarray of bool, or None
-        For each block: True for repeated calibration rows, which certificates count as errors (worst
-        case), in the order of `masks`; None: there are no such rows.
+        For each block: True for repeated calibration rows, which certificates count as errors whatever
+        is predicted, as they may be copies (the worst case), in the order of `masks`; None: there are
+        no such rows.
     """
 
     encoder: Any
@@ -262,8 +263,9 @@ def _set_shared_keys(block: HashedRows, shared: UInt64) -> tuple[HashedRows, int
 def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
     """Mark the repeated calibration rows, which certificates count as errors in the worst case.
 
-    A calibration row is repeated if it equals a training row or an earlier calibration row, in the
-    order in which rows are read; with groups, one of a group with a smaller number.
+    They may be copies, and count whatever is predicted. A calibration row is repeated if it equals a
+    training row or an earlier calibration row, in the order in which rows are read; with groups, one
+    of a group with a smaller number.
 
     Parameters
     ----------
@@ -326,7 +328,8 @@ class HashedRows(RowsToAssign):
     is_calibration : ndarray of bool, shape (n,)
         True for calibration rows; False before they are chosen.
     is_worst : ndarray of bool, shape (n,)
-        True for repeated calibration rows that count as errors; False before they are found.
+        True for repeated calibration rows, which certificates count as errors whatever is predicted;
+        False before they are found.
     row : ndarray of intp, shape (n,)
         Indices of the rows in the order in which the block was read.
     """
@@ -524,7 +527,8 @@ class CalibrationBlock:
         Names of the groups of the k rows, ascending, and for each row the index of its group among
         them; None: rows have no groups.
     is_worst : ndarray of bool, shape (m,), or None
-        True for repeated calibration rows, which certificates count as errors; None: no such rows.
+        True for repeated calibration rows, which certificates count as errors whatever is predicted;
+        None: no such rows.
     leaf : ndarray of int32, shape (m,)
         Node number of the leaf that each calibration row reaches.
     y : ndarray, shape (m,)
@@ -572,7 +576,8 @@ def route_calibration_rows(
         Whether the user has passed the classes to `fit`. All classes without training rows then get the
         same code.
     masks : tuple of (ndarray of bool, ndarray of bool or None), shape (k,)
-        Which of the k rows of positive weight are calibration rows, and which count as errors (None: no
+        Which of the k rows of positive weight are calibration rows, and which of these are repeated
+        rows that certificates count as errors whatever is predicted, as they may be copies (None: no
         such rows), in the order of `sorter`.
 
     Returns

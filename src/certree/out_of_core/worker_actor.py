@@ -181,7 +181,9 @@ class WorkerActor(LocalBlocks):
     async def run_job(self, job: bytes, n_replacements: int) -> tuple[bytes, bytes, int]:
         """Run a job of several requests on this worker, the root of the tree of workers.
 
-        The job is a function that sends each of its requests to all workers through a `Leader`.
+        The job is a function that sends each of its requests to all workers through a `Leader`. A
+        replacement is a request that replaces each block of rows by a new one
+        (`Leader.replace_blocks`).
 
         Parameters
         ----------
@@ -189,15 +191,16 @@ class WorkerActor(LocalBlocks):
             Pickled pair (f, arguments) of a function and a tuple; ``f(leader, *arguments)`` is
             called, where leader is a `Leader`.
         n_replacements : int
-            How often the blocks of the fit have been replaced before.
+            Number of replacements in the fit before this job, by which its own are numbered.
 
         Returns
         -------
         result, replacements : bytes
-            Result of the job, and the list of those of its requests that have replaced blocks,
-            pickled.
+            Result of the job, and the list of its replacements (`BlockRequest`), pickled. If a
+            worker is lost later, its blocks are computed again, and `repeat_replacements` repeats
+            all replacements for them.
         n : int
-            Number of these requests.
+            Number of replacements of this job.
 
         Raises
         ------
@@ -213,8 +216,8 @@ class WorkerActor(LocalBlocks):
         """Run a job of several requests in a thread of this worker.
 
         job: pickled pair of a function and its arguments, which is called with a `Leader`;
-        n_replacements: how often blocks have been replaced before. Return the pickled result, the
-        pickled requests that replaced blocks, and their number.
+        n_replacements: number of requests before this job that replaced each block by a new one.
+        Return the pickled result, the pickled requests of this job that did, and their number.
         """
         leader = Leader(self, n_replacements)
         f, arguments = pickle.loads(job)
@@ -446,12 +449,12 @@ class Leader:
     root : WorkerActor
         The actor of the root.
     n_replacements : int
-        How often blocks have been replaced before.
+        Number of requests before this job that replaced each block by a new one.
 
     Attributes
     ----------
     replacements : list of BlockRequest
-        The requests of this job that have replaced blocks.
+        The requests of this job that replaced each block, those of `replace_blocks`.
     """
 
     def __init__(self, root: WorkerActor, n_replacements: int) -> None:

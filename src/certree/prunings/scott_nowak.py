@@ -152,12 +152,13 @@ def square_root_penalised(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FragmentPrunings(ArrayRecord):
-    """The prunings whose penalty is that of their cheapest root fragment, one for each factor alpha.
+    """The prunings with the smallest cost + alpha * penalty, one for each factor alpha.
 
     A pruning is the tree with some nodes turned into leaves. A root fragment of a pruning is the
     part around the root that remains if more nodes become leaves. Each root fragment has a sum over
-    its leaves, and the penalty of the pruning is the smallest of these sums. `fragment_prunings`
-    makes the object.
+    its leaves, and the penalty of the pruning is the smallest of these sums, that of its cheapest
+    root fragment. `fragment_prunings` makes the object; its method `solve` returns the pruning for
+    an alpha, and `fragment` the cheapest root fragment of that pruning.
 
     Parameters
     ----------
@@ -457,7 +458,8 @@ class ScottNowakRule(PruningRule):
         of its nodes, such as class counts (`NodeStats`); exponent: that of ``(n / log
         n)^exponent``, the number of intervals per feature, for n rows, in which the tree was grown
         (its resolution), or None for a tree that was grown without a resolution. The returned
-        object's method `solve` returns the pruning for an alpha.
+        object's method `solve` returns the pruning for an alpha. Each rule, a subclass, implements
+        this method and returns one of the two types.
         """
         raise NotImplementedError
 

@@ -608,8 +608,9 @@ def _cross_validate(
 ) -> Float64:
     """Compute the cross-validated loss of each row under a model of the date and of calendar parts.
 
-    The model predicts the residuals of `_FoldResiduals` by the mean of each value of each part. The
-    number of bins of the date is the one with the smallest total loss.
+    The parts are fitted to the residuals of the date one after the other: the mean of each value of
+    a part is subtracted before the next part is fitted. `_FoldResiduals` has residuals for 4, 16,
+    64 and 256 bins of the date; those with the smallest total loss are used.
 
     folds: residuals of the model of the date, for each fold. weight: weights of the rows, (n,).
     parts: values of each calendar part in the model, (n,) each; empty for the date alone. Return

@@ -474,8 +474,9 @@ def mark_repeats_by_key(
 def count_worst(is_worst: NDArray[np.bool_] | None) -> int:
     """Return how many calibration rows a certificate counts as errors, because they may be copies.
 
-    These rows repeat others. is_worst: True for these rows, (n_calibration,); in a fit without a
-    calibration set a mask of all rows, (n,). None: there are no such rows, and the result is 0.
+    These rows repeat others, and count whatever is predicted. is_worst: True for these rows,
+    (n_calibration,); in a fit without a calibration set a mask of all rows, (n,). None: there are
+    no such rows, and the result is 0.
     """
     return 0 if is_worst is None else int(is_worst.sum())
 
@@ -484,8 +485,8 @@ def get_allowed_repeats(n: int, duplicates: Duplicates) -> tuple[float, float]:
     """Return how many of n calibration rows may equal other rows, as two limits.
 
     Up to the first limit, repeated rows count like any other row. Up to the second one, the
-    certificate counts each of them as an error, which is the worst case. Above the second limit
-    `decide_worst_case` refuses the fit.
+    certificate counts each of them as an error whatever is predicted, the worst case. Above the
+    second limit `decide_worst_case` refuses the fit.
 
     Parameters
     ----------
@@ -530,7 +531,8 @@ def decide_worst_case(repeats: int, n: int, duplicates: Duplicates) -> bool:
     Returns
     -------
     bool
-        True: repeated rows count as errors, the worst case. False: they count like other rows.
+        True: repeated rows count as errors whatever is predicted, the worst case. False: they count
+        like other rows.
 
     Raises
     ------

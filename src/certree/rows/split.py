@@ -43,9 +43,9 @@ class TrainCalibrationSplit:
     distinct : bool
         Whether equal rows were merged to one row, as copies of one draw.
     is_worst : ndarray of bool, shape (n_calibration,), or None
-        True for calibration rows that repeat others and that a certificate counts as errors, the
-        worst case: with duplicates="auto", if there are more than max(1, sqrt(n) / 4) of n. None:
-        there are none. Without a calibration set its shape is (n,).
+        True for calibration rows that repeat others and that a certificate counts as errors
+        whatever is predicted, the worst case: with duplicates="auto", if there are more than max(1,
+        sqrt(n) / 4) of n. None: there are none. Without a calibration set its shape is (n,).
     near_copies : NearCopies or None
         Result of the search for near copies; None: there was no search.
     units : ndarray of intp, shape (n_calibration,), or None
@@ -75,7 +75,8 @@ class TrainCalibrationSplit:
     def worst(self) -> int:
         """Number of rows that a certificate counts as errors, because they may be copies.
 
-        It is the number of True entries of `is_worst`, 0 if that is None.
+        They count whatever is predicted. It is the number of True entries of `is_worst`, 0 if that
+        is None.
         """
         return count_worst(self.is_worst)
 

@@ -1378,8 +1378,8 @@ def _find_repeats(
     repeats : int
         Number of calibration rows that equal another row.
     is_worst : ndarray of bool, shape (n_calibration,), or None
-        True for calibration rows that a certificate counts as errors: with "auto" the repeated
-        rows, if there are more than max(1, sqrt(n) / 4). None: there are none.
+        True for calibration rows that a certificate counts as errors whatever is predicted: with
+        "auto" the repeated rows, if there are more than max(1, sqrt(n) / 4). None: there are none.
     find : callable or None
         Function without arguments that searches the same rows for near copies and returns
         `NearCopies`; None if `duplicates` is None.

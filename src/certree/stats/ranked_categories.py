@@ -81,7 +81,8 @@ class RankedCategories:
         totals : CategoryTotals
             Sums of targets and weights of the training rows by category.
         n_ranks : int
-            Largest number of ranks, at most 255.
+            Largest number of ranks of a feature, at most 255; if it has more categories, those with
+            similar mean targets share a rank.
 
         Returns
         -------
@@ -339,7 +340,8 @@ class RankableRows:
         indices : ndarray of int, shape (k,), or None
             The rows whose targets rank the categories; None: all n rows.
         n_ranks : int
-            Largest number of ranks.
+            Largest number of ranks of a feature; if it has more categories, those with similar mean
+            targets share a rank.
 
         Returns
         -------
@@ -365,10 +367,12 @@ class RankableRows:
     ) -> TrainingSamples:
         """Return training samples with ranks in place of the categories of some features.
 
-        samples: the n training rows, (n, p). n_ranks: largest number of ranks. indices: rows whose
-        targets rank the categories; None: all. A row among them gets the rank that rows of other
-        folds give. Return `samples` if no feature gets
-        ranks.
+        Features get ranks if they have more than 30 categories, whose mean targets differ by more
+        than chance. samples: the n training rows, (n, p). n_ranks: largest number of ranks of a
+        feature; if it has more categories, those with similar means share a rank. indices: rows
+        whose targets rank the categories; None: all. A row among them gets the rank that rows of
+        other folds give, any other row the rank that all of them give. Return `samples` itself if
+        no feature gets ranks.
         """
         found, mask = self.rank(indices, n_ranks), samples.categorical
         if found is None or mask is None:

@@ -68,7 +68,7 @@ class CertificateTerms:
         Number of calibration rows that equal rows of the fit (`repeats` includes them), and how
         many of as many new rows would by chance; None: none do, or not compared.
     worst : int
-        Number of rows among `repeats` that count as errors.
+        Number of rows among `repeats` that count as errors whatever is predicted.
     near_copies : NearCopies or None
         Result of the search for calibration rows that nearly equal training rows; None: no search.
     is_single_tree : bool
