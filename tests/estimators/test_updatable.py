@@ -205,7 +205,7 @@ def test_a_file_says_what_an_update_needs_and_no_features(tmp_path):
     ("change", "said"),
     [
         (lambda one: {"seen_rows.leaf": one["seen_rows.leaf"] - 40}, "leaf must lie in 0"),
-        (lambda one: {"seen_rows.leaf": one["seen_rows.leaf"] * 0}, "must hold indices of leaves of the tree"),
+        (lambda one: {"seen_rows.leaf": one["seen_rows.leaf"] * 0}, "must hold indices of leaves"),
         (
             lambda one: {"sample_hashes": np.unique(one["seen_rows.hashes"])},
             "must equal those of the rows stored for updates",

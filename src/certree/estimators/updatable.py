@@ -352,7 +352,7 @@ class UpdatableTree(TreeVoteEstimator):
         if not len(leaf) or not tree.is_leaf[leaf].all():
             raise DamagedModelError(
                 "the model file's seen_rows.leaf must hold indices of leaves of the tree that "
-                "Grid(box) grows, got other nodes"
+                "Grid(box) grows, got other nodes or none"
             )
         if has_classes != (seen.y.dtype == np.int32) or has_classes != (seen.rounded is not None):
             raise DamagedModelError(
