@@ -13,7 +13,7 @@ from typing import Any
 # Whether this is the long run, which takes hours.
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 # Largest number of cases of a parametrized test that `make test` runs.
-_MAX_CASES = 4
+_MAX_CASES = 3
 
 
 def choose_seeds(n: int) -> Sequence[int]:
@@ -34,7 +34,7 @@ def choose_cases(*values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
 def split_cases(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Split tests of pytest into those of `make test` and those of `make test-rest`.
 
-    The first has four cases of each parametrized test, drawn by a hash of their names, so that other
+    The first has three cases of each parametrized test, drawn by a hash of their names, so that other
     tests do not change the draw. Simulations, in the folder validity, and tests with the mark `slow`
     are all in the second.
     """

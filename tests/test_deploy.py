@@ -227,6 +227,7 @@ def test_the_program_in_cpp_predicts_as_the_model(model):
     assert "".join(f"    {line}\n" for line in printed.splitlines()) in PAGE.read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("javac") is None, reason="there is no javac")
 def test_the_program_in_java_predicts_as_the_model(model):
     run("javac", "-Xlint:all", "-Werror", "Late.java", "Predict.java")

@@ -349,6 +349,7 @@ def in_a_process(call):
     return int(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_interrupt_at_any_look_stops_every_loop_and_changes_nothing(n_jobs):
     n_rows, n_moments, least = (50_000, 250, 5000) if LONG_RUN else (3000, 5, 150)
@@ -356,6 +357,7 @@ def test_an_interrupt_at_any_look_stops_every_loop_and_changes_nothing(n_jobs):
     assert in_a_process(call) >= least
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_signal_at_any_moment_stops_the_laws(n_jobs):
@@ -541,6 +543,7 @@ def table(tmp_path_factory):
     return directory
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_an_interrupted_fit_leaves_no_file(table):
     code, out, words = interrupted(

@@ -134,6 +134,7 @@ def test_files_and_exports_predict_the_same(model, tmp_path):
         assert "town" in model.to_code(language)
 
 
+@pytest.mark.slow
 def test_models_are_explained_certified_and_monitored(model, tmp_path):
     explained = model.explain(NEW[FEATURES][:20])
     assert len(explained) == 20
@@ -168,6 +169,7 @@ def test_fits_to_collections_of_dask_are_fits_to_their_rows(name):
     np.testing.assert_array_equal(found.predict_proba(new), expected.predict_proba(new))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file_type", ["csv", "parquet"])
 def test_the_command_line_goes_the_whole_way(file_type, folder, tmp_path):
     model, old, new = (

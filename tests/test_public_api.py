@@ -54,6 +54,7 @@ def test_every_package_is_listed():
     assert packages | set(certree.__all__) <= set(shown)
 
 
+@pytest.mark.slow
 def test_packages_are_attributes_after_import_certree():
     # Each is of a higher layer than the one before, so that it is imported by its attribute alone.
     packages = ["certificates", "explain", "show"]
@@ -65,6 +66,7 @@ def test_packages_are_attributes_after_import_certree():
     assert printed == [word for name in packages for word in ("False", f"certree.{name}")]
 
 
+@pytest.mark.slow
 def test_names_are_found_in_any_order():
     names = sorted(read_checker_imports(), reverse=True)
     code = f"import certree\nfor name in {names}: print(getattr(certree, name).__name__)"
@@ -78,6 +80,7 @@ def test_import_certree_loads_nothing_heavy():
     assert [name for name in loaded if name.startswith("certree.")] == []
 
 
+@pytest.mark.slow
 def test_all_names_load_no_more_libraries_than_trees_of_scikit_learn():
     # scikit-learn loads pandas where it is installed.
     trees = {*run_code("import sys, sklearn.tree; print(*sys.modules)")}
@@ -87,6 +90,7 @@ def test_all_names_load_no_more_libraries_than_trees_of_scikit_learn():
     assert not more & set(HEAVY)
 
 
+@pytest.mark.slow
 def test_a_name_loads_no_higher_layer():
     # One process imports all names, as each takes seconds to start: earlier names count, too.
     left_out = {
@@ -105,6 +109,7 @@ def test_a_name_loads_no_higher_layer():
     assert printed == [word for name in left_out for word in (name, "False")]
 
 
+@pytest.mark.slow
 def test_star_and_help_show_all_names():
     shown = run_code("from certree import *\nprint(*globals())")
     assert set(certree.__all__) <= set(shown)
@@ -119,6 +124,7 @@ def test_other_names_are_refused():
         exec("from certree import PACBayesTree")
 
 
+@pytest.mark.slow
 def test_a_pickle_loads_before_certree_is_imported(tmp_path):
     X, y = np.array([[0.0], [1.0]] * 9), np.array([0, 1] * 9)
     model = certree.PrunedTreeClassifier(random_state=0).fit(X, y)
@@ -128,6 +134,7 @@ def test_a_pickle_loads_before_certree_is_imported(tmp_path):
     assert run_code(read) == ["0", "1"]
 
 
+@pytest.mark.slow
 def test_threads_may_import_names_at_once():
     code = """
 from concurrent.futures import ThreadPoolExecutor

@@ -79,6 +79,7 @@ def test_make_bench_runs_what_there_is():
     assert not missing
 
 
+@pytest.mark.slow
 def test_an_installed_certree_works():
     command = [sys.executable, str(PROJECT / "tests" / "smoke.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

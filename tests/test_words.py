@@ -142,6 +142,7 @@ def run(arguments, **streams):
     return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, **streams)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
 @pytest.mark.parametrize("command", ["fit", "predict", "help"])
 def test_output_that_cannot_be_written_is_an_error(people, command):
@@ -160,6 +161,7 @@ def test_output_that_cannot_be_written_is_an_error(people, command):
     assert "Exception" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error(people):
     model = people.parent / "model"
     succeeds(*fit(people, target="town"))

@@ -296,6 +296,7 @@ def test_trees_propose_sets_above_the_degree():
     assert (model.spectrum_ - spectrum(tree)).squared_norm < 1e-20
 
 
+@pytest.mark.slow
 def test_parities_are_found_by_correlations_or_warned_of():
     X = np.random.default_rng(0).integers(0, 2, (1000, 25))
     model = FourierRegressor(random_state=0)

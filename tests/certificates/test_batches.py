@@ -115,6 +115,7 @@ def draw_over_time(n, seed):
     return drawn(n, seed).assign(**more).sample(frac=1, random_state=seed)
 
 
+@pytest.mark.slow
 def test_dask_frames_certify_by_names_of_columns():
     dd = pytest.importorskip("dask.dataframe")
     old, rows = draw_over_time(300, 0), draw_over_time(600, 1)

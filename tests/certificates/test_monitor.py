@@ -109,6 +109,7 @@ def measure_delays(n_good, n_draws):
     return delays
 
 
+@pytest.mark.slow
 def test_a_change_is_seen_soon_also_after_many_good_rows():
     """The test without start times needed 22,404 rows after 100,000 good ones, and 21 after none."""
     assert np.median(measure_delays(0, 400)) <= 40
@@ -124,6 +125,7 @@ def test_the_likely_change_is_near_the_change():
     assert np.mean(np.abs(np.array(changes) - 2001) <= 30) > 0.8
 
 
+@pytest.mark.slow
 def test_millions_of_rows_leave_finite_numbers():
     losses = np.zeros(2_000_000)
     kept = Monitor(0.3).update(losses)

@@ -264,6 +264,7 @@ def test_groups_and_copies_are_one_row_each():
             assert not model.certificate_.row_order.is_dependent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1000, 995, 700])
 def test_rows_of_files_are_tested_as_in_memory(n, tmp_path, monkeypatch):
     X, y, _ = drift()

@@ -397,6 +397,7 @@ def test_bad_questions_say_what_was_expected():
         boxed.fit(X, y, classes=[0, 1]).guarantees_.thresholds()
 
 
+@pytest.mark.slow
 def test_an_operating_point_names_the_positive_class_wherever_a_threshold_is_taken(tmp_path):
     X, y = make_classification(600, 4, random_state=0)
     labels = np.where(y == 1, "yes", "no")

@@ -994,6 +994,7 @@ def test_all_commands_accept_a_target_of_dates(dates, tmp_path):
     assert "observed on them: 0.0 %" in succeeds(*again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
 def test_all_commands_accept_features_of_dates(name, tmp_path):
     rng = np.random.default_rng(0)
@@ -1980,6 +1981,7 @@ def test_models_without_export_are_refused(tmp_path, iris, model_file):
     )
 
 
+@pytest.mark.slow
 def test_the_demo_writes_a_comparison_a_certificate_and_a_report(tmp_path, monkeypatch):
     few = {name: COMPARED_METHODS[name] for name in [*COMPARED_METHODS][::3]}
     monkeypatch.setattr("certree.cli.method_comparison.METHODS", few)
@@ -2147,6 +2149,7 @@ def test_a_threshold_changes_predictions_and_scores(tmp_path, loans):
     assert "threshold must lie in [0, 1], got 1.5" in message
 
 
+@pytest.mark.slow
 def test_the_positive_class_can_be_named(tmp_path, loans):
     model, _ = fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=10")
     place, new, out = tmp_path / "m.certree", tmp_path / "new.csv", tmp_path / "out.csv"
@@ -2433,6 +2436,7 @@ def test_models_are_certified_by_a_later_period(visits):
     assert "there is no column 'date' beside the target" in fails(*command[:-1], "date")
 
 
+@pytest.mark.slow
 def test_groups_are_certified_and_reported(tmp_path, loans):
     model, _ = fit_loans(tmp_path, "--set", "cv=3")
     place, new = tmp_path / "m.certree", tmp_path / "new.csv"

@@ -91,6 +91,7 @@ def test_rows_of_groups_do_not_certify_in_silence(bank):
     assert certree.certify(plain, X, y).n == 600
 
 
+@pytest.mark.slow
 def test_commands_take_the_groups_of_the_fit(bank, tmp_path):
     text = call(*run(bank, "certify"))
     assert "--dependent customer: the model was fitted with these groups" in text.stderr
@@ -270,6 +271,7 @@ def dated(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_models_remember_the_column_of_their_times(dated, tmp_path):
     assert find_time_column(certree.load(dated / "model.certree")) == "day"
     assert find_time_column(certree.load(dated / "plain.certree")) is None
@@ -303,6 +305,7 @@ def test_models_remember_the_column_of_their_times(dated, tmp_path):
     assert find_time_column(certree.load(tmp_path / "early.certree")) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("always::certree.RowOrderWarning")
 def test_bounds_that_cover_no_later_rows_say_so(dated, tmp_path):
     remark = "warning: --time must be passed for a bound on later rows, as it was in the fit of the"
@@ -338,6 +341,7 @@ def test_bounds_that_cover_no_later_rows_say_so(dated, tmp_path):
         certree.certify(model, new[["rate", "job", "day"]], new["late"])
 
 
+@pytest.mark.slow
 def test_rows_that_are_declared_independent_do_not_depend_on_each_other(dated, tmp_path):
     fit = ("fit", dated / "old.csv", "--target", "late", "--drop", "loan", "--drop", "customer")
     fit += ("--model", "certified", "--time", "day", "--quiet", "--test-size", 0)
@@ -446,6 +450,7 @@ def test_a_decimal_comma_in_an_option_is_explained(bank):
     assert "decimal point" not in call(*run(bank, "evaluate", "--threshold", "high")).stderr
 
 
+@pytest.mark.slow
 def test_outputs_replace_no_inputs(bank, tmp_path):
     model, table = tmp_path / "m.certree", tmp_path / "new.csv"
     for file, copy in (("model.certree", model), ("new.csv", table)):

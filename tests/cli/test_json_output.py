@@ -79,6 +79,7 @@ def place(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_the_model(place):
     document, messages = get_document(
         "predict", place / "late", place / "new.csv", "--keep", "town", run=run_apart
@@ -107,6 +108,7 @@ def test_predictions_in_a_file_leave_their_number(place, tmp_path):
     assert len(pd.read_csv(path)) == 200
 
 
+@pytest.mark.slow
 def test_warnings_do_not_mix_with_the_document(place, tmp_path):
     draw(5, 1).assign(town="Rome").to_csv(tmp_path / "new.csv", index=False)
     document, messages = get_document(
@@ -153,6 +155,7 @@ def test_a_model_that_is_no_better_than_a_constant_has_a_verdict(place, tmp_path
     assert document["verdict"] == "the model is no better than a constant in error and log loss"
 
 
+@pytest.mark.slow
 def test_a_certificate_has_its_fields_and_sentence(place):
     rows = place / "late", place / "new.csv", "--target", "late"
     document, _ = get_document("certify", *rows, run=run_apart)

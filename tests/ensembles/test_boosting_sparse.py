@@ -358,6 +358,7 @@ def test_text_and_one_hot_tables_go_through_pipelines():
     )
 
 
+@pytest.mark.slow
 def test_wide_rows_take_little_time_and_memory():
     X, y = make_classification(300, 20, random_state=0)
     X = sparse.csr_array(X * (X > 1))

@@ -102,6 +102,7 @@ def test_importance_counts_splits_and_sums_gains(model):
     assert model.importance("gain").sum() > 0 or not len(cuts.nonzero()[0])
 
 
+@pytest.mark.slow
 def test_importance_by_permutation_is_that_of_sklearn():
     model = BoostedTreesClassifier(**SHORT).fit(X[::2], Y[::2])
     found = model.importance("permutation", X[1::2], Y[1::2], n_repeats=200, random_state=0)

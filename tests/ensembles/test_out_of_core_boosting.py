@@ -309,6 +309,7 @@ def test_however_rows_are_divided(seed, target, ends, weights, leaves, shuffles)
     expect_same(here, there)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32 - 1),
     target=st.sampled_from(["two", "three", "numbers"]),

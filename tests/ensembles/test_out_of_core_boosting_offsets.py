@@ -106,6 +106,7 @@ def test_equal_rows_of_other_offsets_may_lie_in_any_part(
     expect_same_in_files(model, rows, offsets, tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 def test_one_part_may_have_one_row(tmp_path, monkeypatch, left_nothing):
     rows = make_table(120, "three").drop_columns(["w"])
     how = {"max_iter": 2}

@@ -77,6 +77,7 @@ def assert_same_fit(one, other, X):
     assert one.report() == other.report()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore:.* rows that certify repeat other rows:UserWarning")
 def test_certified_fits_pass_the_checks_of_scikit_learn():
@@ -212,6 +213,7 @@ def test_the_certificate_of_a_fit_is_computed_at_any_delta(selection, grouped):
         model.certify(delta=2)
 
 
+@pytest.mark.slow
 def test_each_inspection_of_arriving_rows_has_a_part_of_delta():
     X, y = noisy()
     model = certified().fit(X[:300], y[:300])

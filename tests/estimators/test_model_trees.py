@@ -66,6 +66,7 @@ def test_decorated_trees_pass_the_checks_of_scikit_learn(request, estimator, che
     check(estimator)
 
 
+@pytest.mark.slow
 @every_estimator
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_small_nodes_pass_the_checks_of_scikit_learn(estimator):

@@ -88,6 +88,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "how"), WAYS)
 def test_files_and_memory_have_the_same_fit(target, how, tmp_path, monkeypatch, left_nothing):
     rows = make_table(N, target).drop_columns(["w"])
@@ -154,6 +155,7 @@ def test_weights_mean_the_same(target, how, weights, tmp_path):
     expect_same_fit(here, there, tmp_path)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32 - 1),
     target=st.sampled_from(["two", "three", "numbers"]),
@@ -209,6 +211,7 @@ GROUPED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "how", "kind", "weights"), GROUPED)
 def test_groups_grow_or_certify_as_in_memory(
     target, how, kind, weights, tmp_path, monkeypatch, left_nothing
@@ -373,6 +376,7 @@ def copied_rows(target, weights, n=N):
     return rows.take(rs.permutation(np.append(np.arange(n), rs.randint(0, n, n // 2))))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:sample_weight differs so much:UserWarning")
 @pytest.mark.parametrize(("target", "weights", "how"), MERGED)
 def test_copies_of_one_draw_are_merged_as_in_memory(
@@ -452,6 +456,7 @@ GIVEN_CLASSES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighed", [False, True])
 @pytest.mark.parametrize(("classes", "how"), GIVEN_CLASSES)
 def test_files_take_the_classes_that_may_be_predicted(

@@ -212,6 +212,7 @@ ALL_TABLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("name", ALL_TABLES)
 def test_exports_predict_the_same_on_tables(name):
@@ -700,6 +701,7 @@ def test_whole_numbers_that_others_would_change_are_refused():
             write()
 
 
+@pytest.mark.slow
 def test_large_ensembles_and_deep_trees_stay_within_what_databases_bound():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(1500, 2)).astype(np.float32), columns=["x", "y"])
@@ -758,6 +760,7 @@ def test_skl2onnx_converts_pipelines(kind):
             assert np.array_equal(label, pipe.predict(rows))
 
 
+@pytest.mark.slow
 def test_converters_of_a_new_process_include_all_estimators():
     """Packages are imported when a name of theirs is used, and nothing here uses one."""
     pytest.importorskip("skl2onnx")

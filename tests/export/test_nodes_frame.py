@@ -51,6 +51,7 @@ def sum_leaf_values(frame, row):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

@@ -210,6 +210,7 @@ def test_extreme_scores_become_predictions(name, language, tmp_path):
     np.testing.assert_allclose(found[0], expected, atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", RUNNERS)
 def test_a_large_model_compiles(language, tmp_path):
     program, run = RUNNERS[language]

@@ -217,6 +217,7 @@ def test_files_that_do_not_suit_a_pipeline_are_refused_or_warned_of(tmp_path):
         certree.predict_files(pipeline, path, out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_reports_of_a_pipeline_are_those_of_its_last_step(model, tmp_path):
     X, y = draw()
@@ -246,6 +247,7 @@ def test_reports_of_a_pipeline_are_those_of_its_last_step(model, tmp_path):
         model_card(make_pipeline(make_columns(), model), X, y)
 
 
+@pytest.mark.slow
 def test_the_file_of_a_pipeline_depends_on_its_content_only(tmp_path):
     X, y = draw()
     steps = [make_columns(), OneHotEncoder(handle_unknown="ignore")]
@@ -359,6 +361,7 @@ def call(*arguments):
     return result.exit_code, result.stdout, result.output
 
 
+@pytest.mark.slow
 def test_commands_on_a_pipeline_equal_what_python_computes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")

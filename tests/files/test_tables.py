@@ -166,6 +166,7 @@ def test_a_file_makes_the_download_unnecessary(no_network, tmp_path):
 # -- the command line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_runs", [200 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 4])
 def test_a_failing_command_exits_with_1_and_its_message(tmp_path, n_runs):
     path = tmp_path / "t.csv"

@@ -91,6 +91,7 @@ def test_a_name_without_description_is_refused():
         copy_descriptions_from(fit)(score)
 
 
+@pytest.mark.slow
 def test_nothing_happens_without_docstrings():
     def score(X):
         pass

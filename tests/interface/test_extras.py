@@ -38,6 +38,7 @@ def alone(code, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
     done = alone(
         """
@@ -115,6 +116,7 @@ NEEDS = [
 ]
 
 
+@pytest.mark.slow
 def test_what_needs_an_extra_says_which(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # One process runs them all, as each takes a second to start.
@@ -138,6 +140,7 @@ def test_what_needs_an_extra_says_which(tmp_path, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", ["PACBayesTreeClassifier(", "BoostedTreesClassifier(max_iter=3, "]
 )

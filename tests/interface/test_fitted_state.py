@@ -471,6 +471,7 @@ def predicted(model, X):
         return model.predict(X)
 
 
+@pytest.mark.slow
 @pytest.mark.threads
 def test_workers_of_a_pool_fit_and_predict_the_same():
     # What is spawned knows nothing of this process, and may start no processes itself, but threads.

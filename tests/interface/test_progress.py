@@ -66,6 +66,7 @@ def test_fits_write_plain_lines_to_a_file(model, capsys):
     assert all(line.startswith(f"{type(model).__name__}: ") for line in err.splitlines())
 
 
+@pytest.mark.slow
 def test_a_redirected_script_writes_lines(tmp_path):
     code = (
         "import certree\n"

@@ -363,6 +363,7 @@ def test_early_stopping_on_workers(target, has_columns, quality, client, tmp_pat
     assert len(there.validation_score_) > there.n_iter_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "scoring"), [("three", "roc_auc_ovr"), ("numbers", "neg_mean_absolute_error")]
 )
@@ -379,6 +380,7 @@ def test_scorers_by_name_on_workers(target, scoring, mortal, monkeypatch):
     assert len(calls) > 5
 
 
+@pytest.mark.slow
 def test_warm_starts_on_workers_add_the_same_rounds(client, tmp_path):
     X, y, weight = frames("three", True)
     order = np.random.RandomState(3).permutation(N)
@@ -439,6 +441,7 @@ def test_copies_on_workers_are_merged(target, weighed, client, tmp_path):
     assert there.certificate_.distinct
 
 
+@pytest.mark.slow
 def test_classes_that_may_be_predicted_on_workers(client, tmp_path):
     X, y, weight = frames("three", True)
     classes = ["a", "one", "other", "third"]
@@ -462,6 +465,7 @@ def test_certified_trees_on_workers(target, weighed, client, tmp_path):
     assert here.certificates_ == there.certificates_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "kind", "as_names"), [("three", "text", True), ("numbers", "ints", False)]
 )
@@ -500,6 +504,7 @@ def test_wrong_groups_of_collections_are_refused(wrong, kind, said):
         certified_of("two").fit(*given, groups=groups)
 
 
+@pytest.mark.slow
 def test_certified_trees_of_killed_workers(mortal, tmp_path, monkeypatch):
     X, y = arrays()
     here = certified_of("two").fit(X, y)

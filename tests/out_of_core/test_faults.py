@@ -154,6 +154,7 @@ def test_two_fits_at_once_on_workers_of_one_thread(kind, expect):
         fit_at_once(["boosting", kind], client, None, expect)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_workers", [2, 8] if LONG else [8])
 def test_fits_at_once_on_workers_that_share_a_process(n_workers, expect):
     with (
@@ -347,6 +348,7 @@ def find_free_port():
         return one.getsockname()[1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is an address of Linux alone")
 def test_workers_on_several_addresses(expect):
     each = [{"host": f"127.0.0.{number}"} for number in (1, 2, 3)]
@@ -418,6 +420,7 @@ def nothing_is_left(client):
     wait_until(lambda: {*client.run(faults.count_leftovers).values()} == {(0, 0, 0)}, 20)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_fits(expect):
     with faults.start_cluster() as (client, _), nothing_is_left(client):
         for kind in MODELS:
@@ -507,6 +510,7 @@ def security(tmp_path_factory):
     return distributed.Security(tls_ca_file=certificate, require_encryption=True, **parts)
 
 
+@pytest.mark.slow
 def test_a_cluster_whose_connections_are_encrypted(security, expect, tmp_path):
     with faults.start_cluster(security=security) as (client, _):
         assert all(one.startswith("tls://") for one in client.nthreads())

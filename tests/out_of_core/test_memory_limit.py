@@ -258,6 +258,7 @@ def test_what_goes_with_the_rows_is_told_from_above(name, weight, tmp_path, monk
     assert held <= told <= 1.5 * held
 
 
+@pytest.mark.slow
 @linux
 def test_what_goes_with_the_leaves_is_told_from_above(tmp_path, monkeypatch):
     def certified(n_leaves):
@@ -335,6 +336,7 @@ def write_rows(folder, n):
     return file
 
 
+@pytest.mark.slow
 @linux
 def test_memory_of_standard_errors_is_bounded_from_both_sides(tmp_path, monkeypatch):
     monkeypatch.setattr(code_trees, "CODES_PER_BLOCK", 2**12)

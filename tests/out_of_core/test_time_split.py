@@ -93,6 +93,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "gap", "has_more"), CASES)
 def test_files_and_memory_have_the_same_fit_by_time(
     name, gap, has_more, rows, tmp_path, monkeypatch
@@ -201,6 +202,7 @@ def client(request):
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_collections_and_memory_have_the_same_fit_by_time(client, rows):
     for name, has_more in (
@@ -254,6 +256,7 @@ def test_forests_of_files_draw_blocks_of_time(name, gap, has_more, rows, tmp_pat
         expect_same_forest(here, fit(FORESTS[name](), rows, files, has_more, gap=gap), rows)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_forests_of_collections_draw_blocks_of_time(client, rows):
     for name, has_more in (("classes", True), ("numbers", False)):
@@ -276,6 +279,7 @@ def test_warm_starts_of_forests_keep_their_blocks_of_time(rows, tmp_path):
         fit(grown, rows, file, False, gap=timedelta(days=9))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_latest_rows_of_collections_choose_rounds(client, many, rows):
     add_towns(rows)
@@ -407,6 +411,7 @@ BESIDE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_collections_of_times_fit_as_arrays_in_memory(client, rows):
     """The times need not be a column of X, and X may be an array."""

@@ -212,6 +212,7 @@ def test_infinite_numbers_lie_beyond_all_others(model):
     assert (said > 0.5).tolist() == [True, False, True]
 
 
+@pytest.mark.slow
 def test_infinite_numbers_of_frames_and_of_rows_that_judge_are_the_outermost_ones():
     X, y = far_out()
     model = BoostedTreesClassifier(max_iter=9, early_stopping=True, random_state=0)

@@ -84,6 +84,7 @@ def test_a_million_different_rows_have_different_hashes():
     assert not rounded.any()
 
 
+@pytest.mark.slow
 def test_hashes_are_the_same_in_another_process():
     code = "import numpy as np; from certree.rows.hashes import hash_samples\n"
     code += "print(*hash_samples(np.arange(6.0).reshape(3, 2)))"

@@ -363,6 +363,7 @@ def test_settings_are_checked():
         NearCopies(10, 64, 1.5)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.skipif(not DATA, reason="CERTREE_DATA names no directory")
 def test_no_public_table_looks_like_near_copies():

@@ -255,6 +255,7 @@ def test_rates_name_exponents_and_draw_those_of_the_theory():
     assert names == [*(rule.name for rule in RULES), "theory's rate"]
 
 
+@pytest.mark.slow
 def test_a_rate_that_could_not_be_fitted_has_no_exponent():
     few = [replace(each, fitted=Mean(NO_ERROR, NO_ERROR)) for each in RATES[:4]]
     figure = plot_rates(few)
@@ -1087,6 +1088,7 @@ def overlaps(figure):
     return found
 
 
+@pytest.mark.slow
 def test_texts_of_figures_with_long_names_do_not_overlap():
     figures = figures_with_long_names()
     assert {name: found for name, figure in figures.items() if (found := overlaps(figure))} == {}

@@ -1075,6 +1075,7 @@ def write_number(number, decimal, thousands, symbol):
     return ("-" if number < 0 else "") + (f"{text} {symbol}" if symbol else text)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

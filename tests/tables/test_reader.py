@@ -47,6 +47,7 @@ def write(columns, path):
 # -- files -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_feather_files_are_read_without_other_imports(tmp_path):
     # Other libraries, and the imports of this file, make up for one that is missing.
     write(COLUMNS, tmp_path / "table.feather")

@@ -109,6 +109,7 @@ def test_no_rows_of_a_changed_file_go_on(suffix, tmp_path):
         next(batches)
 
 
+@pytest.mark.slow
 @every_suffix
 def test_a_file_that_is_truncated_is_refused(suffix, tmp_path):
     """In an interpreter of its own, which a bus error would end."""

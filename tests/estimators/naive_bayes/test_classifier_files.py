@@ -159,6 +159,7 @@ def test_a_file_cut_off_anywhere_is_refused(saved):
         expect_refusal(saved)
 
 
+@pytest.mark.slow
 def test_flipped_bits_are_refused_or_harmless(saved, small):
     whole = saved.read_bytes()
     expected = small.predict_proba(TEST).tobytes()

@@ -180,6 +180,7 @@ def test_a_page_shows_the_scores_of_its_rows(tmp_path):
     assert "300 of these rows also occur in the fit" in again.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tree", "boosted", "forest", "certified", "naive Bayes"])
 def test_a_page_shows_the_effective_sample_size(name, tmp_path):
     model, y = clone(MODELS[name][0]), MODELS[name][1]
@@ -201,6 +202,7 @@ def test_a_page_shows_the_certificate(tmp_path):
         assert assumption in page.text
 
 
+@pytest.mark.slow
 def test_a_page_shows_guarantees_of_thresholds_on_new_rows(tmp_path):
     model, rows, y = fitted("tree")
     known = set(map(tuple, X[FIT].astype(str).to_numpy()))
@@ -232,6 +234,7 @@ def test_a_page_shows_guarantees_of_classes_and_leaves(tmp_path):
     assert "Use it for planning; it is not a guarantee." in page.text
 
 
+@pytest.mark.slow
 def test_a_page_shows_why_there_are_no_further_guarantees(tmp_path):
     model, rows, y = fitted("certified")
     save(model, tmp_path / "model.certree", calibration_samples=False)
@@ -460,6 +463,7 @@ def fitted_with_new_rows(name):
     return model, rows[new], y[new]
 
 
+@pytest.mark.slow
 def test_a_page_shows_the_ranking_of_two_classes(tmp_path):
     model, rows, y = fitted("boosted")
     assert "ranking" not in read(report(model, rows, y, tmp_path / "three.html")).ids
@@ -530,6 +534,7 @@ def test_costs_determine_the_threshold_of_a_page(tmp_path):
         report(model, rows, y, tmp_path / "bad.html", costs=(-1, 1))
 
 
+@pytest.mark.slow
 def test_a_page_has_the_scores_and_errors_of_a_threshold(tmp_path):
     model, rows, y = fitted_with_new_rows("certified")
     asked = {"pos_label": "<yes>", "threshold": 0.3, "costs": (5, 1)}
@@ -561,6 +566,7 @@ def test_a_page_has_the_scores_and_errors_of_a_threshold(tmp_path):
             report(model, rows, y, tmp_path / "bad.html", threshold=0.5)
 
 
+@pytest.mark.slow
 def test_a_page_has_one_threshold_and_suggests_the_certified_one(tmp_path):
     model, rows, y = fitted_with_new_rows("tree")
     page = read(report(model, rows, y, tmp_path / "page.html", costs=(9, 1), pos_label="<yes>"))
@@ -593,6 +599,7 @@ def test_rules_of_a_page_have_the_probability_of_the_positive_class(tmp_path):
         assert " ".join(line) in page.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tree", "three", "numbers"])
 def test_a_page_compares_groups(name, tmp_path):
     model, rows, y = fitted_with_new_rows(name)
@@ -666,6 +673,7 @@ def test_waterfalls_of_a_page_share_scale_and_colours(tmp_path):
     assert "probability of &lt;yes&gt;" not in section
 
 
+@pytest.mark.slow
 def test_the_importances_of_naive_bayes_are_named_by_their_unit(tmp_path):
     X, y = load_breast_cancer(return_X_y=True)
     for kind, whole, other in (
