@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 from certree.interface.extras import import_extra
@@ -99,7 +99,8 @@ def open_rows(
         yield _wrap_validation(local, source)
 
 
-def _leave_task_slot() -> AbstractContextManager[Any]:
+@contextmanager
+def _leave_task_slot() -> Iterator[None]:
     """Return a context in which a Dask task that fits a model leaves its thread to other tasks.
 
     Otherwise the task could wait for its own tasks. The context does nothing outside of Dask tasks.
@@ -107,10 +108,14 @@ def _leave_task_slot() -> AbstractContextManager[Any]:
     distributed = import_extra("distributed", "dask")
     try:
         distributed.get_worker()
-    except ValueError:  # this is no task
-        return nullcontext()
-    context: AbstractContextManager[Any] = distributed.worker_client()
-    return context
+        is_task = True
+    except ValueError:
+        is_task = False
+    with ExitStack() as stack:
+        if is_task:
+            with suppress(KeyError):  # Dask 2024 raises it if the task has left its slot already
+                stack.enter_context(distributed.worker_client())
+        yield
 
 
 def _open_source(
