@@ -171,7 +171,7 @@ def test_options_that_do_not_go_together_are_refused(place):
 
 
 def test_models_remember_that_one_row_of_each_group_was_drawn(place, tmp_path):
-    file, page = tmp_path / "m", tmp_path / "page.md"
+    file = tmp_path / "m"
     fit = ("fit", place / "old.csv", "--target", "late", "--one-per-group", "customer")
     fit += ("--test-size", 0, "--max-leaf-nodes", 4, "--quiet", "-o", file)
     code, _, messages = run(*fit)
@@ -189,7 +189,7 @@ def test_models_remember_that_one_row_of_each_group_was_drawn(place, tmp_path):
         for options in ((option, "customer"), ("--independent",), ("--drop", "customer")):
             code, _, messages = run(name, *command, *options)
             assert (code, remark in messages) == (0, False), messages
-    for further in ((), ("--card",)):
+    for page, further in ((tmp_path / "page.html", ()), (tmp_path / "card.md", ("--card",))):
         assert run("report", *command, "-o", page, *further)[0] == 0
         assert remark in page.read_text("utf-8").replace("&#x27;", "'")
     old = pd.read_csv(place / "old.csv")
