@@ -209,7 +209,7 @@ def test_files_that_are_no_rows_or_no_state_are_named(bank, tmp_path):
         (("--decimal", "."), "column 'price' of .* has ',', as in 7,5: state --decimal ,"),
         (
             ("--separator", ","),
-            "name one of opened;price;y; ';' seems to separate its values instead of ',': give "
+            "no column 'y': name one of .*; ';' seems to separate its values instead of ',': give "
             "--separator ';', or leave --separator out$",
         ),
     ],
