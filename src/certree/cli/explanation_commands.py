@@ -184,8 +184,8 @@ def explain(
     others = {"--row": row is not None, "--plot": plot, "--interactions": interactions}
     _expect_unused_by_rows(others, rows, key, as_json=as_json)
     conditions = [_parse_key(text) for text in key or ()]
-    if rows is not None:
-        parse_rows(rows)  # refuses another form before anything is read
+    option = "--row" if rows is None else "--rows"
+    ranges = [range(row or 0, (row or 0) + 1)] if rows is None else parse_rows(rows)
     model = load_model(model_file)
     copied = {"--keep": keep or [], "--key": [column for column, _ in conditions]}
     read, keys = read_features(model, source, copied)
@@ -195,7 +195,9 @@ def explain(
         _print_interactions(model, X, plot)
         return
     is_single = rows is None and not conditions
-    shown = _find_rows(keys, conditions) if conditions else _choose_rows(row, rows, len(X), source)
+    shown = (
+        _find_rows(keys, conditions) if conditions else _choose_rows(ranges, option, len(X), source)
+    )
     written = np.arange(len(X)) if is_single and output is not None else shown
     explain_rows = _choose_method(model, X, shapley, positive)
     explanation = explain_rows(take_rows(X, shown))
@@ -255,23 +257,20 @@ def _expect_unused_by_rows(
 
 
 def _choose_rows(
-    row: int | None, rows: str | None, n: int, source: TableSource
+    ranges: list[range] | None, option: str, n: int, source: TableSource
 ) -> NDArray[np.intp]:
-    """Return the indices of the rows to explain, (r,); the first row if neither option is used.
+    """Return the indices of the rows to explain, (r,).
 
-    row, rows: values of --row, such as 3, and of --rows, such as "0-9,20" or "all", which
-    `parse_rows` reads; None: the option is not used. The caller has checked that at most one of
-    them is used. n: number of rows of the table. source: the table, for messages. Raise a ValueError
-    if the table has no rows, or a row does not exist.
+    ranges: ranges of rows from --row or --rows, in their order; None: all rows. option: name of the
+    option that they are from, for messages. n: number of rows of the table. source: the table, for
+    messages. Raise a ValueError if the table has no rows, or a row does not exist.
     """
     if not n:
         raise ValueError(
             f"FILE must have at least one row to explain, but {source} has none: pass another table"
         )
-    ranges = [range((row or 0), (row or 0) + 1)] if rows is None else parse_rows(rows)
     if ranges is None:
         return np.arange(n)
-    option = "--row" if rows is None else "--rows"
     for one in ranges:
         if one[-1] >= n:
             raise ValueError(f"{option} must be below {n}, the number of rows, got {one[-1]}")

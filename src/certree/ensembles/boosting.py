@@ -482,17 +482,16 @@ class BoostedTrees(StagedTrees):
                 fit_boosting_out_of_core(self, executor, in_memory, options)
                 return self
             except InMemory:
-                X, y, weight, groups, offset, time = executor.load_rows()
+                loaded = executor.load_rows()
                 if isinstance(executor, ExecutorWithValidation):
-                    X_val, y_val, weight_val, _, offset_val, _ = (
-                        executor.get_validation_executor().load_rows()
-                    )
-                    validation = X_val, y_val, weight_val, offset_val
+                    held = executor.get_validation_executor().load_rows()
+                    validation = held.X, held.y, held.weight, held.offset
                     make_validation = partial(self._make_validation_set, *validation)
-        time, gap = (None, 0) if order is None else (order.column or time, order.gap)
-        how = {"groups": groups, "time": time, "gap": gap}
-        training = self._prepare_training(X, y, weight, **how, reuse_encoding=before is not None)
-        training = self._attach_offset("offset", offset, training)
+        time, gap = (None, 0) if order is None else (order.column or loaded.raw_time, order.gap)
+        how = {"groups": loaded.groups, "time": time, "gap": gap}
+        how["reuse_encoding"] = before is not None
+        training = self._prepare_training(loaded.X, loaded.y, loaded.weight, **how)
+        training = self._attach_offset("offset", loaded.offset, training)
         self._has_offset = offset is not None
         return self._fit_in_memory(training, before, *make_validation(), callbacks, options.limit)
 

@@ -112,8 +112,9 @@ def fit_out_of_core(
         try:
             (fit_blocks or model._fit_blocks)(executor, order)
         except InMemory:
-            *arrays, _, time = executor.load_rows()
-            return (*arrays, time if order is None or order.column is None else order.column)
+            rows = executor.load_rows()
+            time = None if order is None else order.column or rows.raw_time
+            return rows.X, rows.y, rows.weight, rows.groups, time
     return None
 
 

@@ -159,20 +159,22 @@ def wrap_in_list(chunk: Chunk) -> list[Chunk]:
     return [chunk]
 
 
-def join_chunks(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """Join the rows of chunks to one table in memory.
+def join_chunks(chunks: list[Chunk]) -> Chunk:
+    """Join the rows of chunks to one chunk in memory.
 
-    Return six values: features X, an array or a data frame of the type of the chunks; targets; sample
-    weights; groups; offsets; and times that were passed beside X, an array or a series. Each of the
-    last four is None if the chunks have none.
+    Its features are an array or a data frame of the type of the chunks; its targets, weights, groups
+    and offsets are arrays; its raw times are an array or a series. Weights, groups, offsets and times
+    are None if the chunks have none.
     """
     filled = [chunk for chunk in chunks if len(chunk.y)] or chunks[:1]
     y, weight, groups, offset = (
         _join_columns([getattr(chunk, name) for chunk in filled]) for name in _OTHER_COLUMNS
     )
-    times = [chunk.raw_time for chunk in filled]
-    time = None if times[0] is None else _join_tables(times)
-    return _join_tables([chunk.X for chunk in filled]), y, weight, groups, offset, time
+    X, times = _join_tables([chunk.X for chunk in filled]), [chunk.raw_time for chunk in filled]
+    raw_time = None if times[0] is None else _join_tables(times)
+    first = filled[0]
+    others: dict[str, Any] = {"groups": groups, "offset": offset, "raw_time": raw_time}
+    return Chunk(X, y, weight, first.where, first.is_validation, **others)
 
 
 def _join_tables(tables: list[Any]) -> Any:

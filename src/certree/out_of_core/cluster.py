@@ -695,12 +695,8 @@ class DaskExecutor:
         for future in [self._submit(_run_job, f, copied, *job) for job in jobs]:
             yield self._wait_for_future(future)
 
-    def load_rows(self) -> tuple[Any, Any, Any, Any, Any, Any]:
-        """Read all rows into the memory of the client, and return them as one table.
-
-        Return the features (array or data frame), arrays of targets, weights, groups and offsets, and
-        the times that were passed beside X; each of the last four is None if rows have none.
-        """
+    def load_rows(self) -> Chunk:
+        """Read all rows into the memory of the client, and return them as one chunk (`join_chunks`)."""
         return join_chunks(self.scan(wrap_in_list))
 
     def _compute_partitions(

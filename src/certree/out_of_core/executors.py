@@ -210,12 +210,8 @@ class Executor(Protocol):
         """
         ...
 
-    def load_rows(self) -> tuple[Any, Any, Any, Any, Any, Any]:
-        """Read all rows into memory, and return them as one table.
-
-        Return the features (array or data frame), arrays of targets, weights, groups and offsets, and
-        the times that were passed beside X; each of the last four is None if rows have none.
-        """
+    def load_rows(self) -> Chunk:
+        """Read all rows into memory, and return them as one chunk (`join_chunks`)."""
         ...
 
 
@@ -541,12 +537,10 @@ class LocalExecutor(LocalBlocks):
         """
         return (f(*shared, *job) for job in jobs)
 
-    def load_rows(self) -> tuple[Any, Any, Any, Any, Any, Any]:
-        """Read all rows into memory, and return them as one table.
+    def load_rows(self) -> Chunk:
+        """Read all rows into memory, and return them as one chunk (`join_chunks`).
 
-        Return the features (array or data frame), arrays of targets, weights, groups and offsets, and
-        the times that were passed beside X; each of the last four is None if rows have none. In a dry
-        run raise DryRunError instead.
+        In a dry run raise DryRunError instead.
         """
         if is_dry_run():
             source: Any = self._source

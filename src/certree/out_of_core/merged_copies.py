@@ -74,7 +74,7 @@ def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
         return executor
     rows = sorted(executor.reduce(_list_merged_rows), key=itemgetter(0))
     per_block = [of_block for _, of_block in rows]
-    return TransformedRows(executor, _with_weights, (encoder,), per_block, has_weights=True)
+    return TransformedRows(executor, _with_merged_rows, (encoder,), per_block, has_weights=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,7 +170,7 @@ def _list_merged_rows(block: HashedRows) -> list[tuple[int, tuple[Float64, Float
     return [(block.number, (block.weight[order], time))]
 
 
-def _with_weights(chunk: Chunk, encoder: Any, merged: tuple[Float64, Float64 | None]) -> Chunk:
+def _with_merged_rows(chunk: Chunk, encoder: Any, merged: tuple[Float64, Float64 | None]) -> Chunk:
     """Return a chunk with the weights and times that its rows have after copies were merged.
 
     encoder: copy of the model, which checks targets and weights; merged: new weights of the rows whose

@@ -216,12 +216,8 @@ class ExecutorWithValidation(ExecutorWrapper):
             _make_block, f, arguments, self._encoding, per_block=per_block
         )
 
-    def load_rows(self) -> tuple[Any, Any, Any, Any, Any, Any]:
-        """Read the rows of the fit into memory, without the validation set, as one table.
-
-        Return the features (array or data frame), arrays of targets, weights, groups and offsets, and
-        the times that were passed beside X; each of the last four is None if rows have none.
-        """
+    def load_rows(self) -> Chunk:
+        """Read the rows of the fit, without the validation set, as one chunk (`join_chunks`)."""
         return join_chunks(self.scan(wrap_in_list))
 
 
@@ -267,12 +263,8 @@ class ValidationExecutor:
         """
         return self.executor.scan(_scan_table, True, f, arguments, targets_only=targets_only)
 
-    def load_rows(self) -> tuple[Any, Any, Any, Any, Any, Any]:
-        """Read the validation set into memory, and return it as one table.
-
-        Return the features (array or data frame), arrays of targets, weights, groups and offsets, and
-        the times that were passed beside X; each of the last four is None if rows have none.
-        """
+    def load_rows(self) -> Chunk:
+        """Read the validation set into memory, and return it as one chunk (`join_chunks`)."""
         return join_chunks(self.scan(wrap_in_list))
 
 

@@ -33,7 +33,7 @@ _PATIENCE = 60.0
 _MAX_STAR = 4
 # Seconds after which a thread that waits for bytes looks whether its socket was closed.
 _INTERVAL = 0.5
-# Before the words of a message: the number of its step, and of its words.
+# Header of a message: the number of its step, and how many 64-bit integers follow.
 _HEADER = struct.Struct("=qq")
 # Sent by the parent when it has taken over the socket, and then by the child.
 _READY = b"r"
@@ -401,7 +401,7 @@ class WorkerLinks:
             try:
                 await asyncio.wait_for(stream.read_bytes(len(_READY)), 2 * _PATIENCE)
             except (closed, TimeoutError) as error:
-                raise ConnectionResetError(f"{address} has not taken the connection") from error
+                raise ConnectionResetError(f"{address} has not accepted the connection") from error
         return self._make_link(comm, is_parent=False)
 
     def _make_link(self, comm: Any, *, is_parent: bool) -> _Link:

@@ -26,7 +26,7 @@ class UnknownColumnError(ValueError):
     separator: str | None
 
 
-def _describe_unknown_column(reason: str, names: Iterable[str]) -> UnknownColumnError:
+def _make_unknown_column_error(reason: str, names: Iterable[str]) -> UnknownColumnError:
     """Return the error of a table that lacks a column.
 
     reason: the message without a hint on the separator. names: names of all columns of the table.
@@ -58,7 +58,7 @@ def expect_target(names: Iterable[str], target: str, where: str) -> None:
     """
     every = [*names]
     if target not in every:
-        raise _describe_unknown_column(
+        raise _make_unknown_column_error(
             f"the target must be a column of {where}, but there is no column {target!r}: "
             f"{suggest_names(target, every)}",
             every,
@@ -86,7 +86,7 @@ def expect_fitted_columns(names: Collection[str], features: Iterable[str], where
     for the message.
     """
     if missing := [name for name in features if name not in names]:
-        raise _describe_unknown_column(
+        raise _make_unknown_column_error(
             f"{where} must have all features of the model, but lacks "
             f"{join_names(map(repr, missing))}: add these columns",
             names,
@@ -118,7 +118,7 @@ def expect_other_column(option: str, name: str, names: Iterable[str], target: st
     every = [*names]
     if name not in every or name == target:
         others = [column for column in every if column != target]
-        raise _describe_unknown_column(
+        raise _make_unknown_column_error(
             f"{option} must name a column, but there is no column {name!r} beside the target: "
             f"{suggest_names(name, others)}",
             every,
