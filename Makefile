@@ -87,8 +87,9 @@ fuzz: $(VENV)/developer.done
 browser: $(VENV)/browser.done
 	$(BIN)/python -m pytest -p no:randomly tests/browser
 
+# More draws of every test that draws, and each place at which a worker may be lost.
 validity: $(VENV)/developer.done
-	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES)
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES) --cases drawn --ignore tests/test_docs.py
 
 bench: $(VENV)/developer.done
 	for name in speed memory scale sparse import_time times defaults single_tree learning_curves random_categories rules small_tree prunings model_trees naive_bayes boosting boosting_steps evidence forest ranking outputs uncertainty repeated_rows certificates certified_boosting intervals thresholds duplicates searches table2_errors table2_cells table2_borders; do $(BIN)/python -m benchmarks.$$name || exit 1; done

@@ -1,6 +1,7 @@
 """How many cases the tests draw: few by default, all under `make validity`.
 
 `make test` runs a sample of the cases of each parametrized test, and `make test-rest` the others.
+`make validity` leaves out the tests that would only run once more.
 """
 
 import itertools
@@ -50,3 +51,23 @@ def split_cases(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         is_slow = item.get_closest_marker("slow") or item.path.parent.name == "validity"
         (few if item.nodeid in drawn and not is_slow else others).append(item)
     return few, others
+
+
+def select_drawn(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Split tests of pytest into those that draw more cases in long runs, and all others.
+
+    The first are simulations, in the folder validity, tests of Hypothesis, and the tests of files
+    that ask this module how much to draw.
+    """
+    drawn, others = list[Any](), list[Any]()
+    for item in items:
+        is_drawn = item.path.parent.name == "validity" or hasattr(item.obj, "hypothesis")
+        (drawn if is_drawn or _asks_here(item.module) else others).append(item)
+    return drawn, others
+
+
+def _asks_here(module: Any) -> bool:
+    """Return whether a module has imported what says how much to draw."""
+    here = (LONG, choose_seeds, choose_cases)
+    names = ("LONG", "choose_seeds", "choose_cases")
+    return any(vars(module).get(name) is one for name, one in zip(names, here, strict=True))

@@ -26,7 +26,7 @@ import certree.paper
 import certree.show
 from certree.certificates.model_selection import PILOT
 from certree.rows.training import RowInputMixin
-from run_length import split_cases
+from run_length import choose_seeds, select_drawn, split_cases
 
 SOURCE = Path(certree.__file__).parent
 # Every package and top-level module, lowest layer first.
@@ -200,6 +200,22 @@ def test_each_test_belongs_to_make_test_or_to_the_rest():
     assert [name for name in few if "[" not in name] == ["tests/a.py::test_b"]
     assert len(few) == 4
     assert few == [item.nodeid for item in split_cases(items[::-1])[0]][::-1]
+
+
+def test_long_runs_have_the_tests_that_draw():
+    def drawn(): ...
+
+    drawn.hypothesis = None
+    asks, knows_nothing = SimpleNamespace(choose_seeds=choose_seeds), SimpleNamespace(LONG="a text")
+    items = [
+        SimpleNamespace(path=TESTS / folder / "test_a.py", obj=obj, module=module)
+        for folder in ("grow", "validity")
+        for obj in (drawn, None)
+        for module in (asks, knows_nothing)
+    ]
+    kept, dropped = select_drawn(items)
+    assert dropped == [items[3]]
+    assert kept == [item for item in items if item is not items[3]]
 
 
 def test_imports_have_no_cycles():
