@@ -145,7 +145,7 @@ LOOPS = {
     "sparse binned": lambda s: s.sparse_binned.grow_gradients(0.5 - s.target, s.steps),
     "sparse forest": lambda s: s.sparse_forest.grow_classes(s.y, 2, 1),
     "sparse hashes": lambda s: _core.hash_rows(get_csr_arrays(s.sparse), False, s.n_jobs),
-    "hashes": lambda s: _core.hash_rows(s.X, True, s.n_jobs),
+    "hashes": lambda s: _core.hash_rows([*s.X.T], True, s.n_jobs),
     "binned classes": lambda s: s.binned.grow_classes(s.y, 2, 1),
     "forest": lambda s: s.forest.grow_classes(s.y, 2, 1),
     "forest of numbers": lambda s: s.forest.grow_numbers(s.target, 1),

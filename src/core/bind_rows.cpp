@@ -6,10 +6,10 @@
 namespace certree::bindings {
 namespace {
 
-auto hash_rows(const Doubles2& rows, bool rounded, int n_threads) {
-  const Table<const double> table = view(rows);
-  return run([&](auto hash) { certree::hash_rows(table, rounded, n_threads, hash); },
-             PredictedColumn<std::uint64_t>(rows.shape(0)));
+auto hash_dense(const Features& columns, bool rounded, int n_threads) {
+  const std::vector<FeatureValues> values = values_of(columns);
+  return run([&](auto hash) { certree::hash_rows(values, rounded, n_threads, hash); },
+             PredictedColumn<std::uint64_t>(length_of(columns)));
 }
 
 template <class Real>
@@ -58,7 +58,7 @@ auto number_categories_by_rows(const Words& n_rows, const Words& words) {
 
 void bind_rows(nb::module_& core) {
   const auto doc = "Hash the values of each row to 64 bits, (n,).";
-  core.def("hash_rows", &hash_rows, "rows"_array, "rounded"_a, "n_threads"_a, doc);
+  core.def("hash_rows", &hash_dense, "columns"_array, "rounded"_a, "n_threads"_a, doc);
   core.def("hash_rows", &hash_sparse<float>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
   core.def("hash_rows", &hash_sparse<double>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
   core.def(

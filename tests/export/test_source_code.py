@@ -266,7 +266,7 @@ def test_a_null_pointer_of_c_is_a_missing_category(tmp_path):
         "#define Model_predict(x, out) (x[2] = Model_category(2, 0), Model_predict_row(x, out))\n"
     )
     new = X[:20].assign(town=None)
-    found = run_c(code, write_rows(new.fillna(np.nan)), tmp_path)
+    found = run_c(code, write_rows(new.where(new.notna(), np.nan)), tmp_path)
     np.testing.assert_allclose(found, model.predict_proba(new), rtol=1e-10)
 
 

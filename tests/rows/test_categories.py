@@ -634,12 +634,13 @@ def test_decimals_are_numbers_in_all_tables(missing):
     decimals = [Decimal(i) / 8 for i in range(6)]
     values = [*decimals[:-1], None] if missing else decimals
     numbers = [np.nan if one is None else float(one) for one in values]
+    arrow = pa.table({"a": pa.array(values, pa.decimal128(10, 3))})
     tables = (
         np.array(values, dtype=object)[:, None],
         pd.DataFrame({"a": values}),
         pd.DataFrame({"a": pd.Series(values, dtype=pd.ArrowDtype(pa.decimal128(10, 3)))}),
-        pa.table({"a": pa.array(values, pa.decimal128(10, 3))}),
-        pl.DataFrame({"a": values}),
+        arrow,
+        pl.from_arrow(arrow),
     )
     y = [0, 1] * 3
     expected = BoostedTreesClassifier(max_iter=3, random_state=0).fit(np.c_[numbers], y)

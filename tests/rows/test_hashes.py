@@ -61,6 +61,32 @@ def test_hashes_are_those_of_the_reference(X):
     np.testing.assert_array_equal(hash_samples(np.asfortranarray(X)), hash_samples(X))
 
 
+@pytest.mark.parametrize("width", [1, 7, 255, 256, 700])
+@pytest.mark.parametrize("kind", ["float32", "float64", "int16", "in columns", "in records"])
+def test_columns_of_any_type_and_place_have_the_hashes_of_the_reference(width, kind):
+    rng = np.random.default_rng(width)
+    X = rng.integers(-3, 4, (40, width)) * (
+        rng.random((40, width)) < np.linspace(0, 1, 40)[:, None]
+    )
+    table, y = X.astype(kind if hasattr(np, kind) else float), rng.normal(size=40)
+    if kind == "in columns":
+        table = np.asfortranarray(table)[::2][::-1]
+        X, y = X[::2][::-1], y[::2][::-1]
+    if kind == "in records":  # with a stride that is no multiple of eight bytes
+        records = np.empty(40, [("a", "i1"), ("y", float)])
+        records["y"] = y
+        y = records["y"]
+    order = rng.permutation(width).astype(np.int32)
+    for rounded in (False, True):
+        expected = [reference.hash_row([*row, one], rounded) for row, one in zip(X, y, strict=True)]
+        np.testing.assert_array_equal(hash_samples(table, y, rounded=rounded), expected)
+        in_order = [*zip(X[:, order], y, strict=True)]
+        expected = [reference.hash_row([*row, one], rounded) for row, one in in_order]
+        np.testing.assert_array_equal(
+            hash_samples(table, y, rounded=rounded, order=order), expected
+        )
+
+
 def test_hashes_of_many_rows_do_not_depend_on_blocks():
     X = np.random.default_rng(0).normal(size=(20_000, 2))
     whole = hash_samples(X)

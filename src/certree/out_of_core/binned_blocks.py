@@ -200,7 +200,10 @@ def make_binned_blocks(
     totals : Counter
         Exact sums of weights and targets over all training rows; see `BinningSummary`.
     """
-    edges, split = sketched.sketch.choose_edges(n_bins, fine_ends=fine_ends), sketched.split
+    edges = sketched.sketch.choose_edges(
+        n_bins, fine_ends=fine_ends, n_threads=executor.block_sizes.n_threads
+    )
+    split = sketched.split
     sorters = (
         None if split is None else split.sorter,
         None if folds is None else folds.sorter,

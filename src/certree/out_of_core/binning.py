@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -143,8 +144,8 @@ class Sketch:
         return len(self.hashes) >= min(EDGE_ROWS, self.n)
 
     def choose_edges(
-        self, most: int = MISSING, *, fine_ends: bool = False
-    ) -> tuple[NDArray[Any] | tuple[Int32, UInt8, int], ...]:
+        self, most: int = MISSING, *, fine_ends: bool = False, n_threads: int = 1
+    ) -> tuple[NDArray[Any] | tuple[Int32, UInt8, int] | None, ...]:
         """Choose the bin edges of each feature.
 
         Parameters
@@ -153,6 +154,8 @@ class Sketch:
             Largest number of bins of a numeric feature; 255 (`MISSING`) by default.
         fine_ends : bool
             Whether bins are narrower near the smallest and largest values; see `Bins.from_table`.
+        n_threads : int
+            Number of features at a time.
 
         Returns
         -------
@@ -161,16 +164,18 @@ class Sketch:
             missing. For a categorical feature a tuple of its category codes, the bin of each, and the
             number of bins.
         """
-        edges: list[Any] = []
-        for j, values in enumerate(self.values):
+
+        def choose(j: int) -> Any:
+            values = self.values[j]
             if isinstance(values, tuple):
-                edges.append((values[0], *bin_categories(*values)))
-            elif values is not None and len(values) <= most:
-                edges.append(values[:-1] if len(values) else None)
-            else:
-                column = np.ascontiguousarray(self.rows[:, j])
-                edges.append(choose_bin_edges(column[~np.isnan(column)], most, fine_ends))
-        return tuple(edges)
+                return values[0], *bin_categories(*values)
+            if values is not None and len(values) <= most:
+                return values[:-1] if len(values) else None
+            column = np.ascontiguousarray(self.rows[:, j])
+            return choose_bin_edges(column[~np.isnan(column)], most, fine_ends)
+
+        with ThreadPoolExecutor(n_threads) as pool:
+            return tuple(pool.map(choose, range(len(self.values))))
 
 
 def choose_hash_limit(n: int) -> int | None:

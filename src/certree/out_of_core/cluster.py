@@ -340,16 +340,24 @@ class DaskExecutor:
         Reads the rows.
     client : distributed.Client
         Client of the cluster.
+    n_threads : int
+        Number of threads of what this process computes itself.
     files : Storage or None
         Stores rows that are gathered on the client in files if they are many; None: in memory.
     """
 
     empty_table = None
 
-    def __init__(self, source: PartitionSource, client: Any, files: Storage | None = None) -> None:
+    def __init__(
+        self,
+        source: PartitionSource,
+        client: Any,
+        n_threads: int = 1,
+        files: Storage | None = None,
+    ) -> None:
         self._source, self._client, self._files = source, client, files
         self.has_weights = source.has_weights
-        self.block_sizes = BlockSizes()
+        self.block_sizes = BlockSizes(n_threads)
         self._workers: list[WorkerBlocks] = []
         # Function, pickled arguments and arguments per block that have made the blocks.
         self._maker: tuple[Any, ...] = ()

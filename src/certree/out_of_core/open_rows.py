@@ -90,7 +90,8 @@ def open_rows(
             raise
     with open_scratch() as scratch:
         if client is not None:
-            with _leave_task_slot(), closing(DaskExecutor(source, client, scratch)) as executor:
+            dask = DaskExecutor(source, client, n_threads, scratch)
+            with _leave_task_slot(), closing(dask) as executor:
                 yield _wrap_validation(executor, source)
             return
         local = LocalExecutor(

@@ -25,10 +25,8 @@ from certree.interface.arrays import (
 _STEP, _FIRST, _SECOND = (
     np.uint64(one) for one in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
-# Rows, and numbers of wide rows, hashed at a time, so that intermediate arrays stay in the cache.
-_BLOCK, _CACHED = 8192, 2**16
-# Shortest run of zeros that is hashed as one word: see core/rows/hashes.hpp.
-_LONG_RUN = 256
+# Rows that are inspected at a time, so that intermediate arrays stay in the cache.
+_BLOCK = 8192
 
 
 def hash_samples(
@@ -60,10 +58,20 @@ def hash_samples(
             rows = rows[:, _complete_order(order, rows.shape[1])]
             rows.sort_indices()
         return hash_rows(get_csr_arrays(rows.astype(np.float64, copy=False)), rounded, 1)
-    width = sum(1 if one.ndim == 1 else one.shape[1] for one in tables)
-    every = None if order is None else _complete_order(order, width)
-    hashes = _hash_wide_rows if width >= _LONG_RUN else _hash_narrow_rows
-    return hashes(tables, width, rounded, every)
+    columns = [column for one in tables for column in _split_columns(one)]
+    if order is not None:
+        columns = [columns[j] for j in _complete_order(order, len(columns))]
+    return hash_rows(columns, rounded, 1)
+
+
+def _split_columns(table: NDArray[Any]) -> Any:
+    """Return the columns of a dense table, (n, p) or (n,), as float32 or float64, (p, n).
+
+    Columns of other types, and those that lie unevenly in memory, are copied.
+    """
+    if table.dtype not in (np.float64, np.float32) or not table.flags.aligned:
+        table = table.astype(np.float64)
+    return np.atleast_2d(table.T)
 
 
 def _complete_order(order: Int32, width: int) -> NDArray[np.intp]:
@@ -75,56 +83,8 @@ def _complete_order(order: Int32, width: int) -> NDArray[np.intp]:
     return np.append(order, np.arange(len(order), width)).astype(np.intp)
 
 
-def _hash_wide_rows(
-    tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: NDArray[np.intp] | None
-) -> UInt64:
-    n, step = len(tables[0]), max(1, _CACHED // width)
-    hashes = np.empty(n, dtype=np.uint64)
-    for start in range(0, n, step):
-        block = [_to_two_dimensions(one[start : start + step]) for one in tables]
-        rows = np.concatenate(block, axis=1, dtype=np.float64, casting="unsafe")
-        rows = rows if order is None else rows[:, order]
-        hashes[start : start + step] = hash_rows(np.ascontiguousarray(rows), rounded, 1)
-    return hashes
-
-
 def _to_two_dimensions(table: Any) -> Any:
     return table if table.ndim == 2 else table[:, None]
-
-
-def _hash_narrow_rows(
-    tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: NDArray[np.intp] | None
-) -> UInt64:
-    """Hash rows as `hash_samples` does, (n,) uint64, if they have less than 256 columns.
-
-    The columns are hashed one by one. tables: dense columns of the n rows, (n, p) or (n,) each.
-    rounded: whether values are rounded to float32 first. width: number of columns of all tables.
-    order: indices of all columns in the order in which they are hashed; None: 0, 1, ....
-    """
-    n, places = len(tables[0]), range(width) if order is None else order.tolist()
-    hashes = np.empty(n, dtype=np.uint64)
-    for start in range(0, n, _BLOCK):
-        blocks = [np.atleast_2d(table[start : start + _BLOCK].T) for table in tables]
-        columns = np.empty((width, blocks[0].shape[1]))
-        np.concatenate(blocks, out=columns, casting="unsafe")
-        if rounded:
-            with np.errstate(over="ignore"):  # too large numbers become infinite in float32
-                columns = columns.astype(np.float32).astype(np.float64)
-        columns += 0.0
-        columns[np.isnan(columns)] = np.nan
-        mixed = np.full(columns.shape[1], _STEP if rounded else 0, dtype=np.uint64)
-        shifted = np.empty_like(mixed)
-        words = columns.view(np.uint64)
-        for j in places:
-            mixed ^= words[j]
-            mixed += _STEP
-            mixed ^= np.right_shift(mixed, 30, out=shifted)
-            mixed *= _FIRST
-            mixed ^= np.right_shift(mixed, 27, out=shifted)
-            mixed *= _SECOND
-            mixed ^= np.right_shift(mixed, 31, out=shifted)
-        hashes[start : start + _BLOCK] = mixed
-    return hashes
 
 
 def mix(words: UInt64) -> UInt64:

@@ -1,29 +1,22 @@
 #include "rows/column_sums.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
 #include "grow/random.hpp"
-#include "numbers.hpp"
 #include "parallel.hpp"
+#include "rows/hashes.hpp"
 
 namespace certree {
 namespace {
-
-CERTREE_INLINE std::uint64_t hash_value(double value) {
-  constexpr auto nan = std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN());
-  const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);
-  return mixed(value == value ? bits : nan);
-}
 
 // Hashes n values of a column, and adds each hash to the sum of its row.
 template <class Real>
 CERTREE_SIMD_CLONES void hash_values(const Real* value, std::int64_t stride, std::size_t n,
                                      std::uint64_t* word, std::uint64_t* row_hash) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
-    word[i] = hash_value(static_cast<double>(value[static_cast<std::int64_t>(i) * stride]));
+    word[i] = mixed(bits_of(static_cast<double>(value[static_cast<std::int64_t>(i) * stride])));
     row_hash[i] += word[i];
   }
 }
