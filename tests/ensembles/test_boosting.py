@@ -977,6 +977,29 @@ def test_few_rounds_of_folds_of_many_rows_become_the_least(kind, schedules, sear
     assert searches.pop()[1] == kind._SCHEDULE.best_factor * rounds
 
 
+@pytest.mark.parametrize("kind", [BoostedTreesClassifier, BoostedTreesRegressor])
+@pytest.mark.parametrize(("n_values", "n_kinds"), [(32, 1), (33, 3)])
+def test_schedules_of_thresholds_race_only_if_trees_would_differ(kind, n_values, n_kinds, searches):
+    random = np.random.default_rng(n_values)
+    X = random.integers(0, n_values, (3000, 3))
+    y = (X[:, 0] + X[:, 1] > 0.9 * n_values) ^ (random.random(3000) < 0.2)
+    settings = {"random_state": 0, "max_leaf_nodes": 4}
+    kind(**settings).fit(X, y.astype(int))
+    kinds, _ = searches.pop()
+    assert len(kinds) == n_kinds
+    scores = set()
+    for thresholds in (6, None):
+        model = kind(max_thresholds=thresholds, max_iter=5, **settings).fit(X, y.astype(int))
+        predict = getattr(model, "predict_proba", model.predict)
+        scores.add(predict(X).tobytes())
+    assert (len(scores) == 1) == (n_kinds == 1)
+    # Mean targets of many categories are numbers with many bins.
+    many = pd.Categorical(2 * X[:, 0] + random.integers(0, 2, 3000))
+    table = pd.DataFrame(X, columns=[*"xyz"]).assign(c=many)
+    kind(**settings).fit(table, y.astype(int))
+    assert len(searches.pop()[0]) == 3
+
+
 def test_the_learning_rate_is_smaller_only_if_the_schedule_knows_the_rounds():
     X, y = noisy(60)
     for options in ({"max_iter": 3}, {"quality": "fast"}, {"early_stopping": True}):

@@ -1358,10 +1358,11 @@ class BoostedTrees(StagedTrees):
                 for numbers in schedules
             ]
 
-        return self._search_n_rounds(n, has_times, choose, limit, start_runs)
+        return self._search_n_rounds(run, n, has_times, choose, limit, start_runs)
 
     def _search_n_rounds(
         self,
+        run: Rounds,
         n: int,
         has_times: bool,
         choose: bool,
@@ -1376,6 +1377,8 @@ class BoostedTrees(StagedTrees):
 
         Parameters
         ----------
+        run : Rounds
+            The run on all training rows before its first round; its rows may be elsewhere.
         n : int
             Number of training rows.
         has_times : bool
@@ -1396,6 +1399,8 @@ class BoostedTrees(StagedTrees):
         plan, rate_factor = self._make_plan(n), get_rate_factor(self.learning_rate_)
         factor = choose_step_factor(self.learning_rate_, plan.step_factor)
         schedules = self._list_threshold_schedules(n) if choose else [self.thresholds_]
+        if run.splits_at_all_thresholds(plan.n_thresholds):  # all schedules give the same trees
+            schedules = schedules[:1]
         most = plan.max_rounds * rate_factor // factor
         candidates = start_runs(schedules, factor)
         limits = most, limit.take_fraction(0.5)

@@ -347,7 +347,7 @@ def _choose_rounds(
     executor.run_on_ranks(start_rounds, started.digests, started.run, *started.starts, 1)
     selection = RoundSelection(executor, started.earlier, started.run)
     how = selection.start_runs, selection.advance
-    n_rounds: int = model._search_n_rounds(n, True, choose, limit, *how)
+    n_rounds: int = model._search_n_rounds(started.run, n, True, choose, limit, *how)
     executor.run_on_ranks(end_round_selection)
     started.run.thresholds = model.thresholds_
     if not choose:
