@@ -223,7 +223,10 @@ def asked(ask):
 
 def moments(n):
     """All of n moments, or those in which a fit is read and some spread over the others."""
-    return range(n) if LONG or n <= 24 else [*range(16), *np.linspace(16, n - 1, 8).astype(int)]
+    n_spread = 40 if LONG else 8
+    if n <= 16 + n_spread:
+        return range(n)
+    return [*range(16), *np.linspace(16, n - 1, n_spread).astype(int)]
 
 
 @every_model
