@@ -779,7 +779,6 @@ def test_files_of_models_of_plain_files_do_not_change(tmp_path):
 @pytest.mark.parametrize(
     "damage",
     [
-        {},
         {"columns": {"x": {"kind": "text"}}},
         {"decimal": "x"},
         {"encoding": "klingon"},
@@ -788,11 +787,16 @@ def test_files_of_models_of_plain_files_do_not_change(tmp_path):
         {"columns": 3},
         {"markers": {"x": [1]}},
         {"markers": 3},
-        [],
     ],
 )
 def test_damaged_formats_are_refused(damage):
     with pytest.raises(ValueError, match="table_format cannot be read"):
+        certree.tables.table_source.TableFormat.from_stored(damage)
+
+
+@pytest.mark.parametrize("damage", [{}, []])
+def test_formats_without_settings_are_refused(damage):
+    with pytest.raises(ValueError, match="table_format must have at least one setting, got"):
         certree.tables.table_source.TableFormat.from_stored(damage)
 
 

@@ -546,8 +546,8 @@ def _decode_parameter(value: Any) -> Any:
         return _decode_array(value["array"], value["dtype"])
     if value["class"] not in OBJECTS:
         raise DamagedModelError(
-            f"the model file has a parameter of class {value['class']!r}, which must not be in "
-            "such a file"
+            "the model file's parameters must be of classes that certree.save writes, got an object "
+            f"of class {value['class']!r}, so the file is damaged or was changed"
         )
     parameters = {key: _decode_parameter(inner) for key, inner in value["parameters"].items()}
     return OBJECTS[value["class"]](**parameters)

@@ -77,9 +77,11 @@ class TableFormat:
         stored: a dictionary of fields by name; missing fields have their defaults. Raise
         `DamagedModelError`, a ValueError, if the entry is not of this form.
         """
+        if not stored:
+            raise DamagedModelError(
+                f"the model file's table_format must have at least one setting, got {stored!r}"
+            )
         try:
-            if not stored:
-                raise ValueError("the entry is empty")
             columns = {
                 name: TextFormat(**values) for name, values in stored.get("columns", {}).items()
             }
