@@ -1,11 +1,11 @@
 """Fits with `time=` against default fits on windows of tables in time order.
 
 Windows of 3,000 rows of eeg, electricity, bike_sharing and taxis_fare (sorted by pickup), at equal
-distances, and of drawn rows whose distribution changes slowly, once, or back and forth; the next 1,500
-rows are new. For boosted trees and forests: log loss, or root mean squared
-error, on the new rows. For certified boosted trees: whether the error of the new rows exceeds the
-bound ("false"), and whether the certificate names its dependence on the order ("said"); both are empty
-if a fit is refused, as the latest rows have a single class.
+distances, and of simulated rows whose distribution changes slowly, once, or back and forth; the next
+1,500 rows are new. For boosted trees and forests: log loss, or root mean squared error, on the new
+rows. For certified boosted trees: whether the error of the new rows exceeds the bound ("false"), and
+whether the certificate names its dependence on the order ("said"); both are empty if a fit is refused,
+as the latest rows have a single class.
 """
 
 import warnings
