@@ -155,7 +155,7 @@ class AdaptiveIntervals:
         Raises
         ------
         ValueError
-            If the shape is another one, an end is NaN, a lower end is not below the upper one, or
+            If the shape is not (n, 2), an end is NaN, a lower end is not below the upper one, or
             only one end is infinite.
         """
         ends = _check_intervals(intervals)
@@ -255,7 +255,7 @@ def _check_intervals(intervals: Any) -> Float64:
     """Return prediction intervals as a float64 array (n, 2), after checks.
 
     intervals: lower and upper end of each, (n, 2). Ends may be infinite. Raise ValueError if the
-    shape is another one, an end is NaN, or a lower end is above the upper one.
+    shape is not (n, 2), an end is NaN, or a lower end is above the upper one.
     """
     ends: Float64 = check_column("intervals", intervals, "float64", (None, 2))
     is_wrong = ~(ends[:, 0] <= ends[:, 1])

@@ -29,7 +29,7 @@ class BatchLog:
         return iter(self._rows)
 
     def check(self, batch: str | None, model_hash: str | None, expected: str | None) -> None:
-        """Raise ValueError if a batch was added before, or its model is another one.
+        """Raise ValueError if a batch was added before, or another model predicted its rows.
 
         batch: name of the batch, or None; model_hash: hash of the model of its predictions, or
         None; expected: hash that this must be, None: any. Raise TypeError if a name or hash is not

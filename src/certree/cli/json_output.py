@@ -212,12 +212,13 @@ def describe_thresholds(guarantees: ThresholdGuarantees, choice: ThresholdChoice
     """Return the chosen decision thresholds as a JSON object, for all rows and for each group.
 
     The object has "statement"; an entry for each criterion in `choice`, such as "lowest_cost", the
-    chosen threshold as `_describe_point` describes it; "table", a list of such points, if there are
-    thresholds of the table; and "groups": by name of the group an object with the same entries
-    except "statement" and "groups". A choice that is not possible in a group is None there.
+    chosen threshold as `_describe_point` describes it; "table", a list of the thresholds that the
+    option --threshold names, described likewise, if it is used; and "groups": by name of the group an
+    object with the same entries except "statement" and "groups". A choice that is not possible in a
+    group is None there.
 
-    guarantees: limits of the rates at all thresholds. choice: how thresholds are chosen, and the
-    thresholds of the table.
+    guarantees: limits of the rates at all thresholds. choice: the criteria by which thresholds are
+    chosen, and the thresholds of the option.
     """
     return {
         "statement": guarantees.title,
@@ -234,14 +235,15 @@ def _describe_choice(
     choice: ThresholdChoice,
     found: Mapping[str, OperatingPoint | str],
 ) -> dict[str, Any]:
-    """Return the chosen thresholds, and those of the table, as a JSON object.
+    """Return chosen thresholds, and the thresholds of the option --threshold, as a JSON object.
 
-    It has an entry for each name in `found`, and "table", a list, if there are thresholds of the
-    table. A threshold is an object with its limits; see `_describe_point`.
+    It has an entry for each name in `found`. If the user passed --threshold, it also has "table",
+    a list with the thresholds that the option names. A threshold is an object with its limits; see
+    `_describe_point`.
 
-    guarantees: limits of the rates at all thresholds. choice: how thresholds are chosen, and the
-    thresholds of the table. found: for each choice, by name, the threshold, or the reason why there
-    is none, which becomes None.
+    guarantees: limits of the rates at all thresholds. choice: its `thresholds` are those of the
+    option, empty if it is not used. found: by criterion, such as "lowest_cost", the threshold that
+    it chooses, or the reason why there is none, which becomes None.
     """
     described: dict[str, Any] = {
         name: _describe_point(one) if isinstance(one, OperatingPoint) else None

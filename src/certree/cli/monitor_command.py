@@ -310,8 +310,11 @@ def _expect_valid_settings(
 ) -> None:
     """Raise a ValueError if one of the options --alpha, --block, --bound and --delta is out of range.
 
-    settings: values of these options by name, None if they are not used. costs: the two costs of
-    --threshold-cost, in whose units the bound is; None: it is a bound on errors.
+    --alpha must lie between 0 and 1, --delta in [0, 1), --block must be at least 1, and --bound must
+    lie between 0 and 1 or, with costs, between 0 and the larger cost. settings: values of these
+    options, with the keys "alpha", "block", "bound" and "delta"; None if an option is not used.
+    costs: the two costs of --threshold-cost, in whose units the bound is; None: it is a bound on
+    errors.
     """
     used: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     unit = 1.0 if costs is None else max(costs)

@@ -51,7 +51,7 @@ _STATES_PRICE_OF_COSTS = (
 
 @dataclass(frozen=True, slots=True)
 class ThresholdChoice:
-    """How decision thresholds are chosen by their guarantees, and which thresholds a table shows.
+    """How decision thresholds are chosen by their guarantees, and which ones the output lists.
 
     `parse_choice` makes it from the options of the command.
 
@@ -62,7 +62,8 @@ class ThresholdChoice:
         ("lowest_cost", "highest_threshold" or "highest_recall") and its arguments: two costs, the
         smallest recall, or the smallest precision. Empty: no threshold is chosen.
     thresholds : sequence of float
-        Thresholds of the table; empty: up to ten that the guarantees choose.
+        Thresholds of the option --threshold, which the output lists with their limits in a table;
+        empty: the printed table has up to ten that the guarantees choose, and the JSON none.
     """
 
     criteria: dict[str, tuple[float, ...]]
@@ -153,12 +154,12 @@ def parse_choice(
     recall, precision : float or None
         Values of --recall and --precision: smallest certified recall or precision.
     thresholds : sequence of float or None
-        Values of --threshold: thresholds of the table.
+        Values of --threshold: thresholds that the output lists with their limits.
 
     Returns
     -------
     ThresholdChoice or None
-        The criteria by which thresholds are chosen, and the thresholds of the table.
+        The criteria by which thresholds are chosen, and the thresholds to list.
 
     Raises
     ------

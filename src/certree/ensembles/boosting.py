@@ -183,8 +183,8 @@ class BoostedTrees(StagedTrees):
     Attributes
     ----------
     trees_ : Trees
-        All trees: first those that follow a ridge regression (linear start), if there are some, see
-        `BoostedTreesRegressor`; then those of the rounds.
+        All trees: first those that approximate a ridge regression (linear start), if there are some,
+        see `BoostedTreesRegressor`; then those of the rounds.
     start_ : ndarray of shape (n_outputs,)
         Constant that is added to the leaf values of all trees.
     n_iter_ : int
@@ -973,11 +973,12 @@ class BoostedTrees(StagedTrees):
         return self._SCHEDULE.n_members if self.quality == "best" else 1
 
     def _get_initial_factors(self) -> Float64:
-        """Return the factor of the initial trees in each run of the model, (n_members,).
+        """Return the factor of the leaf values of the initial trees in each run, (n_members,).
 
-        Initial trees precede the first round, and follow a ridge regression; there may be none. A
-        single run uses the factor 1. With quality "best", several runs are averaged, and use 0 and
-        2 in turn, whose mean is 1.
+        The initial trees precede the first round. Each of them approximates half of a feature's term
+        in a ridge regression, of which nothing else is kept. The factors do not depend on whether
+        the model has such trees. A single run uses the factor 1. With quality "best", several runs
+        are averaged, and use 0 and 2 in turn, whose mean is 1.
         """
         n = self._count_members()
         return np.array([1.0 if n == 1 else 2.0 * (member % 2) for member in range(n)])
@@ -985,10 +986,10 @@ class BoostedTrees(StagedTrees):
     def _make_initial_trees(self, run: Rounds) -> tuple[Trees, Float64]:
         """Make the initial trees, which precede the first round; here there are none.
 
-        `BoostedTreesRegressor` overrides this: for small tables they follow half of a ridge
-        regression. run: the run on the training rows before its first round, whose targets and
-        features are used. Return the trees, and the number of training rows in each of their nodes,
-        (n_nodes,).
+        `BoostedTreesRegressor` overrides this: for small tables they approximate half of the terms
+        of a ridge regression. run: the run on the training rows before its first round, whose
+        targets and features are used. Return the trees, and the number of training rows in each of
+        their nodes, (n_nodes,).
         """
         return Trees.joined([], self._n_encoded, len(run.scores)), np.zeros(0)
 

@@ -683,7 +683,8 @@ class CertifiedForestClassifier(ForestClassifier):
         """Set `trees_`, whose node values are votes, and the feature importances `_importances`.
 
         sampled: the trees, with M nodes; posterior: weights of their prunings (subtrees with the
-        same root); fractions: vote at each node, (M, K), which becomes the value of the node.
+        same root); fractions: vote at each node for each of K classes, (M, K). Node values are this
+        vote, or, for two classes, the vote for the second class, (M, 1).
         """
         value = fractions if self.n_classes_ > 2 else fractions[:, 1:2]
         self.trees_ = sampled.trees.with_value(value)

@@ -26,7 +26,7 @@ _ROUNDING = 1e-6
 
 
 def grow_linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
-    """Grow one tree for each feature that follows half of the feature's term in a ridge regression.
+    """Grow a tree for each feature, which approximates half of its term in a ridge regression.
 
     A leaf has half of the weighted mean term of its rows, so that nothing is extrapolated. Trees
     respect the limits of the grower, monotonic constraints included, except for the number of

@@ -258,10 +258,12 @@ def make_fold_run(rank: Rank, fit: FoldFit, order: Indices, n_own: int) -> Round
     rows, model_run, storage = rank.rows, rank.state[0], rank.rows.storage
 
     def take(values: NDArray[Any], n: int = len(order)) -> NDArray[Any]:
-        """Copy the entries of the first n rows of `order`, to memory or to the files of the rows.
+        """Copy the entries of the first n rows of `order`, and return them as a new array.
 
-        `order`, indices of rows, is a variable of the enclosing function. values: array whose last
-        axis is that of the rows; n: by default all. Return an array whose last axis has n entries.
+        `order`, indices of rows, and `storage` are variables of the enclosing function. `storage`,
+        that of the process's rows, allocates the new array: in memory, or in a file if the rows are
+        in files. values: array whose last axis is that of the rows; n: by default all. The last
+        axis of the result has n entries.
         """
         taken = storage.allocate((*values.shape[:-1], n), values.dtype)
         for into, column in zip(np.atleast_2d(taken), np.atleast_2d(values), strict=True):

@@ -214,8 +214,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         same information is split first. A pruning is the tree with some nodes turned into leaves.
 
         X: rows, (n, p). Return an `Explanation` with contributions to the probabilities of the
-        classes (for forests before their power) or to the predicted number; for boosted trees and
-        AdaBoost, to the score: the log odds of the second of two classes (half of them for
+        classes or to the predicted number (for `TreeForestClassifier`, to the averages of its
+        trees' probabilities, before it raises them to the power ``leaves_.power``); for boosted
+        trees and AdaBoost, to the score: the log odds of the second of two classes (half of them for
         AdaBoost), a score for each of more classes, or the number, of which "poisson", "gamma" and
         "tweedie" have the logarithm. Several numbers are outputs "y[0]", "y[1]", ...; several
         quantiles are not sorted. pos_label: the positive one of two classes, which is then the only

@@ -196,8 +196,8 @@ def make_onnx_model(
     Raises
     ------
     ValueError
-        If `dtype` or `inputs` is another one or does not suit dates, predictions or leaf numbers may
-        be too large for float32, or `pos_label` is not one of two classes.
+        If `dtype` or `inputs` is none of these values or does not suit dates, predictions or leaf
+        numbers may be too large for float32, or `pos_label` is not one of two classes.
     """
     positive = find_positive_class(formula.classes, pos_label)
     if dtype not in ("float32", "float64", "auto"):

@@ -64,9 +64,10 @@ def choose_prefix(formula: Formula) -> str:
 def list_named_inputs(formula: Formula, dtype: Any) -> list[tuple[str, Any, list[int | None]]]:
     """Return a tuple (name, dtype, shape) for the input of each feature, of shape (n, 1).
 
-    The features are the columns of the table; calendar parts of dates have no inputs. Dates and time
-    spans have dtype int64, texts are objects, and other features have `dtype`. formula: the model
-    to export.
+    The caller declares these inputs in the ONNX model; `write_named_inputs` adds the nodes that
+    read them. The features are the columns of the table; calendar parts of dates have no inputs.
+    Dates and time spans have dtype int64, texts are objects, and other features have `dtype`.
+    formula: the model to export.
     """
     return [
         (name, _get_input_dtype(formula, j, dtype), [None, 1])
@@ -107,10 +108,14 @@ def _has_texts(formula: Formula, feature: int) -> bool:
 def write_named_inputs(graph: Graph, formula: Formula) -> str:
     """Add nodes that join the named inputs to a tensor of rows, and return the name of that tensor.
 
-    Dates become days, and categories their codes in the model. Missing values become NaN, and
-    categories that are not of the model -1, or NaN if the model treats them as missing.
+    The nodes read one input for each feature. This function does not declare these inputs: the
+    caller adds those that `list_named_inputs` returns to the ONNX model. Dates become days, and
+    categories their codes in the model. Missing values become NaN, and categories that are not of
+    the model -1, or NaN if the model treats them as missing. The last columns of the tensor are the
+    calendar parts, such as weekdays, that the model computes from dates.
 
-    graph: the graph, whose dtype the tensor (n, p) has. formula: the fitted model.
+    graph: the graph to which nodes are added; the tensor, (n, p), has its dtype. formula: the
+    fitted model.
     """
     columns = []
     names = _list_columns(formula)

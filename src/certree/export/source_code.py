@@ -106,7 +106,7 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
     Raises
     ------
     ValueError
-        If `language` is another one, `name` is no identifier of C, or for Java does not begin with
+        If `language` is none of these, `name` is no identifier of C, or for Java does not begin with
         a capital letter.
     """
     if language not in _TEMPLATES:

@@ -33,7 +33,8 @@ class KD(BaseEstimator):
         units of its standard deviation over all rows. "cycle": the feature after that of the
         parent.
     min_samples_split : float, default=2
-        A node of fewer rows is a leaf.
+        A node of fewer rows is a leaf. A number of rows, at least 2, not a fraction of them; each row
+        counts once, whatever its weight.
     stop_when_pure : bool, default=True
         Whether a node is a leaf if all its rows have the same class or the same target value.
 

@@ -385,12 +385,14 @@ def expect_memory_within(limit: int, size_ratio: float) -> None:
     limit : int
         Limit of the anonymous memory of the process, in bytes.
     size_ratio : float
-        Number of rows whose hashes are compared next, divided by the planned number.
+        Number of rows whose hashes the next step holds at the same time, to find equal rows, divided
+        by `BlockSizes.compared_rows`, for which the plan of the fit reserves memory; 0 if the next
+        step compares no hashes.
 
     Raises
     ------
     ValueError
-        If the process holds more memory than the limit, or `size_ratio` is above 2.
+        If the process holds more than `limit` bytes, or `size_ratio` is above 2.
     """
     n_bytes = measure_memory()
     if n_bytes > limit or size_ratio > _MAX_SIZE_RATIO:

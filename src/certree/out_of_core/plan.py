@@ -112,7 +112,7 @@ def plan_fit(model: Any, X: Any, y: Any, **fit_params: Any) -> FitPlan:
     Raises
     ------
     TypeError
-        If X is a table in memory or a Dask collection.
+        If X is a table in memory or a Dask collection, or `fit` of the model reads no files.
     ValueError, OSError
         As `fit` raises them for wrong columns, targets or files.
 

@@ -352,10 +352,11 @@ def _sum_classes(block: RowsToAssign, n_classes: list[int]) -> UInt64 | None:
 def _list_class_sets(block: RowsToAssign, n_classes: list[int], rank: Int32) -> list[Int32]:
     """Return the distinct combinations of classes of several targets in a block.
 
-    n_classes: number of classes of each target; rank: position of each class in an order that
-    depends on contents, from `rank_classes` for all blocks. Return a list of one array with the
-    positions of the classes in each combination, ascending, (k, n_targets), or an empty list if the
-    block has no rows.
+    n_classes: number of classes of each target; rank: rank of each class among the classes of all
+    targets together, from `rank_classes` for all blocks, (sum of n_classes,). Return a list of one
+    int32 array (k, n_targets), with the ranks of a combination in each line: ascending within the
+    line, whatever the order of the targets, and lines in lexicographic order. Return an empty list
+    if the block has no rows.
     """
     if not len(block.content):
         return []
@@ -367,9 +368,9 @@ def _set_strata(
 ) -> tuple[RowsToAssign, int]:
     """Return a block whose field `stratum` numbers the combination of classes of each row, and 0.
 
-    n_classes: number of classes of each target; rank: position of each class in an order that
-    depends on contents, from `rank_classes` for all blocks; sets: distinct combinations in all
-    blocks, sorted, (k, n_targets).
+    n_classes: number of classes of each target; rank: rank of each class among the classes of all
+    targets together, from `rank_classes` for all blocks, (sum of n_classes,); sets: distinct
+    combinations in all blocks, as `_list_class_sets` returns them, (k, n_targets).
     """
     if not len(block.content):
         return block, 0
@@ -380,7 +381,10 @@ def _set_strata(
 
 
 def _find_distinct(sets: Int32) -> Int32:
-    """Return the distinct rows of a table, sorted. sets: combinations of classes, (k, n_targets)."""
+    """Return the distinct lines of a table in lexicographic order, at most k of them.
+
+    sets: combinations of classes, as ranks that ascend within each line, (k, n_targets).
+    """
     return np.unique(sets, axis=0)
 
 

@@ -115,7 +115,8 @@ class DateColumn:
     def with_last(self, days: NDArray[Any]) -> Self:
         """Return a copy whose `last` is the latest of `last` and the dates of training rows.
 
-        days: dates of training rows in days since 1970, (n,), NaN for missing ones.
+        days: dates of training rows in days since 1970, (n,), NaN for missing ones. Return this
+        object if all are missing.
         """
         known = days[~np.isnan(days)]
         if not len(known):

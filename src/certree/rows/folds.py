@@ -446,8 +446,9 @@ def rank_classes(sums: NDArray[np.uint64]) -> Int32:
 def find_class_sets(y: Int32, n_classes: list[int], rank: Int32) -> Int32:
     """Return the ranks of the q classes of each row, sorted: the rarest class first, (n, q) int32.
 
-    Rows with the same combination of classes have equal results. y: class codes, (n, q). n_classes:
-    number of classes of each target, length q. rank: result of `rank_classes`.
+    Ranks count over the classes of all targets. Rows with the same combination of classes have
+    equal results. y: class codes, (n, q). n_classes: number of classes of each target, length q.
+    rank: result of `rank_classes`, (sum of n_classes,).
     """
     return np.sort(rank[_number_labels(y, n_classes)], axis=1)
 

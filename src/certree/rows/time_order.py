@@ -83,14 +83,20 @@ class Period:
 
 
 def may_depend(period: Period | None) -> bool:
-    """Return whether rows of a period may depend on each other; False if they have no period."""
+    """Return whether the rows of a time period may depend on each other.
+
+    period: period of the calibration rows. Return False if it is None, or if the user has stated
+    by ``independent=True`` that its rows are independent.
+    """
     return period is not None and not period.is_independent
 
 
 def has_independent_period(model: Any) -> bool:
-    """Return whether the user stated in a fit that calibration rows of its period are independent.
+    """Return whether a model was fitted with times and ``independent=True``.
 
-    model: a fitted estimator. False without a certificate, or if its rows had no times.
+    The user states by ``independent=True`` that the calibration rows are independent draws, although
+    they come from one time period. model: a fitted estimator. Return False if it has no certificate,
+    or was fitted without times.
     """
     period = getattr(getattr(model, "certificate_", None), "period", None)
     return period is not None and not may_depend(period)

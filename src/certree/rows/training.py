@@ -1234,8 +1234,10 @@ def convert_training_dates(
     Columns that the parameter `categorical_features` lists keep their dates.
 
     model: the estimator. X: rows, not encoded. reuse_encoding: whether the columns must be those of
-    the fitted model. Raise a ValueError if a column holds other values than in the fit, or dates of
-    several kinds.
+    the fitted model, as in a warm start, in an update and for a validation set. If so, raise a
+    ValueError if a column that held dates in the fit holds numbers or text, or dates that
+    `DateColumn.takes` refuses. Otherwise raise it if a column holds values of several kinds, such as
+    dates and time spans, or times without a date.
     """
     if reuse_encoding:
         return _convert_dates(model, X), dict(model.dates_ or {})

@@ -396,13 +396,17 @@ class CsvFile(TableFile):
     ) -> TextFormat | None:
         """Choose another number format for a column of a fitted model, by the symbols of one block.
 
-        A symbol is a currency or percent sign. The symbol of most numbers of the block is used for
-        all later blocks, too. Numbers with and without percent signs differ in their unit, so a
-        column may have only one of both.
+        A symbol is a currency or percent sign. The symbol of the block is its most frequent one, or
+        "" if no number has one, or if that is "%" but more numbers lack it. Another format is chosen
+        in two cases. If the model stores no format of the column, and the block has a symbol, it is
+        a format with this symbol. If the format of the fit has percent signs, and the symbol of the
+        block is "", it is the format of the fit without the sign, with a warning. Neither applies if
+        an earlier block has values of the column and one of the two formats has percent signs, as
+        the numbers would differ in their unit.
 
         name: name of the column. texts: its texts in a block that has exceptions to the format
-        `form`. is_open: whether the model stores no format of the column. Return None if there is
-        no other format; otherwise the chosen one, which later blocks use, too.
+        `form`. is_open: whether the model stores no format of the column. Return the chosen format,
+        and store it in `formats` for later blocks; return None if `form` stays.
         """
         is_bare = form.symbol == "%" and name in self.fitted
         if not is_open and not is_bare:

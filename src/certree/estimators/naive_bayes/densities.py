@@ -396,6 +396,7 @@ class Histogram(ArrayRecord):
 
         x: the values, (n,), NaN where one is missing. The result has shape (n, K), and is 0 where x
         is NaN. The density is the smoothed probability of the value's bin divided by its width.
+        Values below all bins get the density of the first bin, and values above that of the last.
         """
         bins = self._bins(x)
         is_present = ~np.isnan(x)
