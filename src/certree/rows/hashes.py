@@ -27,6 +27,8 @@ _STEP, _FIRST, _SECOND = (
 )
 # Rows that are inspected at a time, so that intermediate arrays stay in the cache.
 _BLOCK = 8192
+# Numbers that are copied at a time if they are neither float32 nor float64.
+_COPIED = 2**20
 
 
 def hash_samples(
@@ -58,10 +60,14 @@ def hash_samples(
             rows = rows[:, _complete_order(order, rows.shape[1])]
             rows.sort_indices()
         return hash_rows(get_csr_arrays(rows.astype(np.float64, copy=False)), rounded, 1)
-    columns = [column for one in tables for column in _split_columns(one)]
-    if order is not None:
-        columns = [columns[j] for j in _complete_order(order, len(columns))]
-    return hash_rows(columns, rounded, 1)
+    n, width = len(tables[0]), sum(1 if one.ndim == 1 else one.shape[1] for one in tables)
+    places: Any = range(width) if order is None else _complete_order(order, width)
+    hashes, step = np.empty(n, dtype=np.uint64), max(1, _COPIED // width)
+    for start in range(0, n, step):
+        some = slice(start, start + step)
+        columns = [column for one in tables for column in _split_columns(one[some])]
+        hashes[some] = hash_rows([columns[j] for j in places], rounded, 1)
+    return hashes
 
 
 def _split_columns(table: NDArray[Any]) -> Any:
