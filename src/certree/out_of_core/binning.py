@@ -20,8 +20,8 @@ from certree.rows.hashes import hash_samples
 # rows with small hashes is random.
 _SPARE = 8.0
 # Columns and rows of a table that are copied at a time: a cache line of numbers, and what the
-# first-level cache holds of them.
-_GROUP, _COPIED_ROWS = 8, 512
+# second-level cache holds of them.
+_GROUP, _COPIED_ROWS = 8, 2048
 # Summary of the values of a feature. Numeric: the distinct values, ascending, or None if there are more
 # than bins. Categorical: the distinct category codes, ascending, and the number of rows of each.
 Values = Float64 | None | tuple[Int32, Int64]
@@ -31,17 +31,20 @@ def _iterate_columns(features: DenseFeatures) -> Iterator[Float64]:
     """Yield the values of each feature as float64, (n,), with 0.0 in place of -0.0.
 
     features: encoded features of n rows. The columns of a table in row order are copied in groups,
-    because a column alone would read every cache line of the table.
+    because a column alone would read every cache line of the table. An array that is yielded is
+    overwritten by later ones.
     """
+    buffer = np.empty((_GROUP, len(features)))
     for table in features.tables:
         columns = np.atleast_2d(table.T)
         size = 1 if columns.flags.c_contiguous else _GROUP
         for first in range(0, len(columns), size):
             group = columns[first : first + size]
-            copied = np.empty(group.shape)
-            for start in range(0, group.shape[1], _COPIED_ROWS):
+            copied = buffer[: len(group)]
+            for start in range(0, len(features), _COPIED_ROWS):
                 rows = slice(start, start + _COPIED_ROWS)
-                np.add(group[:, rows], 0.0, out=copied[:, rows], dtype=np.float64)
+                copied[:, rows] = group[:, rows]
+            copied += 0.0
             yield from copied
 
 
