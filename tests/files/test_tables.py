@@ -1,4 +1,3 @@
-import os
 import subprocess
 import sys
 import urllib.error
@@ -20,6 +19,7 @@ from certree.files.tables import (
     OPENML_IDS,
     load,
 )
+from run_length import LONG
 
 COLUMNS = pa.table({"a": [1.5, 2.0, -3.0], "b": [1, 2, 3], "class": ["x", "y", "x"]})
 
@@ -167,7 +167,7 @@ def test_a_file_makes_the_download_unnecessary(no_network, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_runs", [200 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 4])
+@pytest.mark.parametrize("n_runs", [40 if LONG else 4])
 def test_a_failing_command_exits_with_1_and_its_message(tmp_path, n_runs):
     path = tmp_path / "t.csv"
     path.write_text("a,b,y\n" + "1.5,2.5,0\n" * 100_000)
