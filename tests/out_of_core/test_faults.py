@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -21,6 +22,7 @@ from sklearn.base import clone
 from certree import Cart, CertifiedTreeClassifier, PACBayesTreeClassifier
 from certree.ensembles import (
     BoostedTreesClassifier,
+    BoostedTreesRegressor,
     TreeForestClassifier,
     out_of_core_boosting,
     out_of_core_folds,
@@ -227,6 +229,47 @@ def test_a_worker_is_killed_in_a_running_fit(name, kind, expect, tmp_path):
         client.run(faults.act_before_message, faults.die, name, NUMBERS[kind], flag)
         expect(kind, fit(kind))
         assert flag.exists()
+
+
+OF_ROUNDS = {
+    "one run": {},
+    "several runs": {"quality": "best"},
+    "early stopping": {"early_stopping": True},
+    "a scorer": {"early_stopping": True, "scoring": "accuracy"},
+    "many categories": {"categorical_features": [3]},
+    "two targets": {},
+}
+
+
+@pytest.mark.parametrize("kind", OF_ROUNDS)
+@pytest.mark.parametrize("name", ["w0", "w1"] if LONG else ["w1"])
+def test_rounds_before_a_loss_are_restored_from_their_trees(name, kind, tmp_path, monkeypatch):
+    X, y = make_rows()
+    X[:, 3] = np.random.RandomState(1).randint(0, 40, N) // 2 * 2 + y  # mean targets tell much
+    estimator = BoostedTreesClassifier
+    if kind == "two targets":
+        estimator, y = BoostedTreesRegressor, np.column_stack([X[:, 0] * X[:, 1], X[:, 3] + y])
+    given = {"max_iter": 12, "max_leaf_nodes": 8, "random_state": 0, "n_jobs": 1}
+    make = partial(estimator, **given, **OF_ROUNDS[kind])
+    monkeypatch.setattr("certree.ensembles.distributed_rounds._SECONDS_AT_ONCE", 0.0)
+    sent, call = [], cluster.DaskExecutor._call_ranks
+
+    def record(executor, calls, from_all):
+        sent.append([pickle.loads(one)[0].__name__ for one in calls])
+        return call(executor, calls, from_all)
+
+    monkeypatch.setattr(cluster.DaskExecutor, "_call_ranks", record)
+    with faults.start_cluster() as (client, _):
+        flag = tmp_path / "flag"
+        client.run(faults.act_before_message, faults.die, name, 80, flag)
+        rows = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=(400, 2)[: y.ndim])
+        model = make().fit(*rows)
+        assert flag.exists()
+    expect_same(make().fit(X, y), model)
+    (again,) = (calls for calls in sent[1:] if len(calls) > 1)
+    after = again[again.index("restore_rounds") :]
+    assert after[1:].count("make_rounds") + after[1:].count("score_rounds") <= 2
+    assert "make_rounds" not in again[: again.index("restore_rounds")]
 
 
 @pytest.mark.parametrize("name", ["w0", "w1"] if LONG else ["w1"])

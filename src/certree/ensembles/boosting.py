@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
+from math import inf
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, get_args
 from warnings import catch_warnings, filterwarnings, warn
@@ -1144,13 +1145,15 @@ class BoostedTrees(StagedTrees):
 
         At least one round is made, whatever the limit. Shows a progress bar if `verbose` is
         positive. As long as rounds take less than 1/80 of a second, twice as many are made before
-        its next update, and before the next reading of the clock. Return the number of rounds made,
-        previous ones included. members: the runs of the model, one for each seed, to which trees
-        are appended; evaluation: scores the rounds, and stores what ended the fit; limit: when the
-        rounds must end.
+        its next update, and before the next reading of the clock. Without a progress bar, callbacks
+        and a limit, rounds of at most about `evaluation.seconds_at_once` are made at a time. Return
+        the number of rounds made, previous ones included. members: the runs of the model, one for
+        each seed, to which trees are appended; evaluation: scores the rounds, and stores what ended
+        the fit; limit: when the rounds must end.
         """
         has_blocks = self.verbose > 0 or evaluation.needs_single_rounds or limit.is_set
-        at_once, timer = 1 if has_blocks else last - first, RoundTimer(limit)
+        seconds = 0.0 if has_blocks else evaluation.seconds_at_once
+        at_once, timer = last - first if seconds == inf else 1, RoundTimer(limit)
         with show_progress(self.verbose > 0, last - first, type(self).__name__) as show:
             while first < last and not evaluation.is_over:
                 if not timer.has_time_for(1):
@@ -1161,7 +1164,7 @@ class BoostedTrees(StagedTrees):
                 first = evaluation.advance(members, first, min(first + at_once, last))
                 timer.end_block(first - before)
                 show(first - before, evaluation.progress_text)
-                is_short = timer.seconds < _SECONDS_PER_UPDATE / 4
+                is_short = timer.seconds < max(_SECONDS_PER_UPDATE / 4, seconds / 2)
                 if is_short and not evaluation.needs_single_rounds:
                     at_once *= 2
         return first

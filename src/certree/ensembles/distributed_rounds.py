@@ -7,8 +7,10 @@ functions of this module there. The runs on the client have trees, but no rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import inf
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,13 +42,20 @@ from certree.ensembles.scored_sample import (
     get_strata,
     merge_samples,
 )
-from certree.grow.code_trees import convert_codes_to_floats, iterate_row_blocks
+from certree.grow.code_trees import (
+    convert_codes_to_floats,
+    convert_trees_to_bin_codes,
+    iterate_row_blocks,
+)
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.joined_rows import Storage
+from certree.out_of_core.joined_rows import JoinedRows, Storage
 from certree.out_of_core.ranks import Rank
 from certree.out_of_core.row_block import raise_for_changed_rows
 from certree.tree import Trees
+
+# Time of the rounds that a cluster makes in one call; as much is lost with a worker.
+_SECONDS_AT_ONCE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,21 +194,43 @@ def add_previous_rounds(
         this process that it gets. (0,) if rows are not scored.
     """
     (run,), rows, stages = rank.state, rank.rows, []
-    n_threads = run.grower.n_jobs
     run.scores[:] = make_start_scores(rows.storage, rows.y.shape[1], start, rows.offset)
     for first, last in pairwise([0, *ends]):
-        for block in iterate_row_blocks(rows.n, len(rows.codes)):
-            X = convert_codes_to_floats(np.ascontiguousarray(rows.codes[:, block].T))
-            scores = np.ascontiguousarray(run.scores[:, block])
-            run.scores[:, block] = code_trees.add(scores, X, n_threads, first, last)
-        if rows.X_val is not None:
-            scores = np.ascontiguousarray(run.scores[:, rows.n :])
-            run.scores[:, rows.n :] = trees.add(scores, rows.X_val, n_threads, first, last)
+        _add_trees(rows, run, trees, code_trees, first, last)
         if is_scored:
             stages.append(
                 score_rounds(rank, has_validation_set) if is_loss else get_scored_predictions(rank)
             )
     return np.array(stages)
+
+
+def _add_trees(
+    rows: JoinedRows, run: Any, trees: Trees, code_trees: Trees, first: int, last: int
+) -> None:
+    """Add the values of trees first, ..., last - 1 to the scores of all rows of a process, in place.
+
+    rows: the training rows, then the validation rows; run: has their scores; trees, code_trees: the
+    trees, and the same trees with bin codes in place of thresholds, for the training rows.
+    """
+    n_threads = run.grower.n_jobs
+    for block in iterate_row_blocks(rows.n, len(rows.codes)):
+        X = convert_codes_to_floats(np.ascontiguousarray(rows.codes[:, block].T))
+        scores = np.ascontiguousarray(run.scores[:, block])
+        run.scores[:, block] = code_trees.add(scores, X, n_threads, first, last)
+    if rows.X_val is not None:
+        scores = np.ascontiguousarray(run.scores[:, rows.n :])
+        run.scores[:, rows.n :] = trees.add(scores, rows.X_val, n_threads, first, last)
+
+
+def restore_rounds(rank: Rank, trees: Sequence[tuple[Trees, Trees]]) -> None:
+    """Add the trees of earlier rounds to the scores of a process's rows, after a worker was lost.
+
+    rank: rows of the process, whose `state` has the runs before these rounds; trees: for each run its
+    trees, which split on the features of the grower, and the same trees with bin codes in place of
+    thresholds.
+    """
+    for run, (of_run, code_trees) in zip(rank.state, trees, strict=True):
+        _add_trees(rank.rows, run, of_run, code_trees, 0, len(of_run))
 
 
 def make_rounds(rank: Rank, first: int, last: int, watch: Watch) -> NewRounds:
@@ -391,6 +422,14 @@ class DistributedEvaluation(Evaluation):
 
     executor: Executor
     has_validation_set: bool
+    # Number of calls of ranks before the first new round, and when the trees were last kept.
+    _n_first_calls: int | None = field(default=None, init=False)
+    _kept_at: float = field(default_factory=perf_counter, init=False)
+
+    @property
+    def seconds_at_once(self) -> float:
+        """Time of the rounds that may be made in one call: some seconds if workers may be lost."""
+        return inf if self.executor.n_rank_calls is None else _SECONDS_AT_ONCE
 
     def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
         """Make rounds first, ..., last - 1 in all processes that hold rows, and return their scores.
@@ -399,13 +438,33 @@ class DistributedEvaluation(Evaluation):
         scores are negated mean losses, (n_rounds, 2), and have no rows if the C++ core does not
         score rounds. See `Evaluation._make_rounds`.
         """
+        if self._n_first_calls is None:
+            self._n_first_calls = self.executor.n_rank_calls
         new: NewRounds = self.executor.run_on_ranks(make_rounds, first, last, self._get_watch())
         for run, (trees, deviations, rows, losses) in zip(runs, new.batches, strict=True):
             run.tree_batches.extend(trees)
             run.deviations.extend(deviations)
             run.rows.extend(rows)
             run.losses.extend(losses)
+        self._keep_rounds(runs)
         return new.scores
+
+    def _keep_rounds(self, runs: Sequence[Rounds]) -> None:
+        """Let the rounds so far be restored from their trees if a worker is lost later.
+
+        Nothing is done within some seconds of the last call, so that many short rounds do not copy
+        their trees each time. runs: the runs with all trees of this fit.
+        """
+        now = perf_counter()
+        if self._n_first_calls is None or now - self._kept_at < _SECONDS_AT_ONCE:
+            return
+        trees = [run.join_trees() for run in runs]
+        pairs = [
+            (one, convert_trees_to_bin_codes(one, run.bins))
+            for one, run in zip(trees, runs, strict=True)
+        ]
+        self.executor.replace_rank_calls(self._n_first_calls, restore_rounds, pairs)
+        self._kept_at = now
 
     def _predict(self, runs: Sequence[Rounds]) -> Float64:
         """Return the argument of the score functions after the rounds so far; `runs` is ignored.

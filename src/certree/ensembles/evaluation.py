@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -152,6 +153,11 @@ class Evaluation:
     def needs_single_rounds(self) -> bool:
         """Whether the C++ core may make only one round per call, as Python code must run after each."""
         return bool(self.callbacks) or (bool(self.scored) and not self.is_scored_by_core)
+
+    @property
+    def seconds_at_once(self) -> float:
+        """Time of the rounds that may be made in one call, if nothing else limits their number."""
+        return inf
 
     @property
     def is_scored_by_core(self) -> bool:

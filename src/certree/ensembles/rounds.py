@@ -175,9 +175,12 @@ class Rounds:
         Splits on category statistics (mean targets of categories, which are features of the grower)
         are replaced by splits on sets of categories.
         """
-        statistics = self.statistics
-        trees = Trees.joined(self.tree_batches, self.bins.n_features, len(self.scores))
+        statistics, trees = self.statistics, self.join_trees()
         return trees if statistics is None else statistics.replace_by_category_sets(trees)
+
+    def join_trees(self) -> Trees:
+        """Return all trees so far, whose splits are on the features of the grower."""
+        return Trees.joined(self.tree_batches, self.bins.n_features, len(self.scores))
 
     def get_node_deviations(self) -> Float64:
         """Concatenate `deviations` to one array (n_nodes, n_outputs) for all trees so far.

@@ -503,6 +503,19 @@ class DaskExecutor:
             return [pickle.loads(result) for result in results[: None if from_all else 1]]
         raise self._make_loss_error()
 
+    @property
+    def n_rank_calls(self) -> int:
+        """Number of calls of ranks that are repeated if a worker is lost."""
+        return len(self._calls)
+
+    def replace_rank_calls(self, n_kept: int, f: Callable[..., Any], *arguments: Any) -> None:
+        """Replace all calls of ranks but the first n_kept by ``f(rank, *arguments)``.
+
+        It is called if a worker is lost, and must bring a rank into the same state. See
+        `Executor.replace_rank_calls`.
+        """
+        self._calls[n_kept:] = [dump((f, arguments))]
+
     def _log_epoch(self) -> None:
         """Log the addresses of the workers with rows, and of the workers that were lost.
 

@@ -188,6 +188,19 @@ class Executor(Protocol):
         """
         ...
 
+    @property
+    def n_rank_calls(self) -> int | None:
+        """Number of calls of ranks that are repeated if one is lost; None: none can be lost."""
+        ...
+
+    def replace_rank_calls(self, n_kept: int, f: Callable[..., Any], *arguments: Any) -> None:
+        """Replace all calls of ranks but the first n_kept by a single one, if they are repeated.
+
+        ``f(rank, *arguments)`` must bring a rank into the state after the calls that it replaces. It is
+        not called now.
+        """
+        ...
+
     def choose_storage(self, n_bytes: int) -> Storage:
         """Return a `Storage`, which allocates arrays in memory or in files of the temporary folder.
 
@@ -237,6 +250,7 @@ class ExecutorWrapper:
         self.reduce, self.replace_blocks = executor.reduce, executor.replace_blocks
         self.run_on_ranks, self.choose_storage = executor.run_on_ranks, executor.choose_storage
         self.gather_from_ranks = executor.gather_from_ranks
+        self.replace_rank_calls = executor.replace_rank_calls
         self.map_jobs, self.expect_within_limit = executor.map_jobs, executor.expect_within_limit
 
     @property
@@ -248,6 +262,11 @@ class ExecutorWrapper:
     def n_workers(self) -> int:
         """Number of jobs that `map_jobs` runs at a time; 1: one after the other in this process."""
         return self._executor.n_workers
+
+    @property
+    def n_rank_calls(self) -> int | None:
+        """Number of calls of ranks that the wrapped executor repeats if one is lost, or None."""
+        return self._executor.n_rank_calls
 
 
 class LocalBlocks:
@@ -455,6 +474,14 @@ class LocalExecutor(LocalBlocks):
         rank: a `Rank`, the table of all rows and what earlier calls have stored. See `run_on_ranks`.
         """
         return [self.run_on_ranks(f, *arguments)]
+
+    @property
+    def n_rank_calls(self) -> None:
+        """None, because the only rank is this process, which cannot be lost. See `Executor`."""
+        return None
+
+    def replace_rank_calls(self, n_kept: int, f: Callable[..., Any], *arguments: Any) -> None:
+        """Do nothing, because no call is repeated. See `Executor.replace_rank_calls`."""
 
     def _join(self) -> JoinedRows:
         """Join the rows of all blocks to one table, and return it.
