@@ -228,10 +228,10 @@ class Rounds:
         )
 
     def splits_at_all_thresholds(self, n_thresholds: int) -> bool:
-        """Return whether trees that draw n_thresholds thresholds per feature may split at all.
+        """Return whether trees that draw n_thresholds per feature may split at every threshold.
 
-        This is so if no numeric feature has more bins than that number plus one, or than 32: the
-        thresholds of features with fewer bins are not drawn.
+        This is so if no numeric feature has more bins than that number plus one, or than 32: trees
+        draw no thresholds of features with so few bins, but use all of them.
         """
         if self.high_cardinality is not None or self.statistics is not None:
             return False  # mean targets of categories have many bins

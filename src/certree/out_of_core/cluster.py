@@ -464,8 +464,9 @@ class DaskExecutor:
         """Call ``f(rank, *arguments)`` on each worker that holds rows; return one result.
 
         rank: a `Rank`, the table of all rows of the worker and what earlier calls have stored. Workers
-        are numbered; the result is that of worker number 0. If a worker is lost, its rows and all
-        earlier calls are computed again. See `Executor.run_on_ranks`.
+        are numbered; the result is that of worker number 0. If a worker is lost, its rows are
+        computed again, and all workers repeat the earlier calls that no other call has replaced. See
+        `Executor.run_on_ranks`.
         """
         return self._run_on_ranks(f, arguments, from_all=False)[0]
 

@@ -176,7 +176,7 @@ class Executor(Protocol):
         A `Rank` is the state of one process (a Dask worker, or this one): the table of all rows
         that the process holds, and what earlier calls have stored. The first call joins the blocks
         of each process to this table, and drops the blocks. If a worker is lost, all calls are
-        repeated from the first.
+        repeated from the first, except for those that `replace_rank_calls` has replaced.
         """
         ...
 

@@ -62,7 +62,7 @@ def hash_samples(
         return hash_rows(get_csr_arrays(rows.astype(np.float64, copy=False)), rounded, 1)
     n, width = len(tables[0]), sum(1 if one.ndim == 1 else one.shape[1] for one in tables)
     places: Any = range(width) if order is None else _complete_order(order, width)
-    hashes, step = np.empty(n, dtype=np.uint64), max(1, _COPIED // width)
+    hashes, step = np.empty(n, dtype=np.uint64), max(1, _COPIED // max(width, 1))
     for start in range(0, n, step):
         some = slice(start, start + step)
         columns = [column for one in tables for column in _split_columns(one[some])]
