@@ -422,9 +422,9 @@ class DistributedEvaluation(Evaluation):
 
     executor: Executor
     has_validation_set: bool
-    # Number of calls of ranks before the first new round, and when the trees were last kept.
+    # Number of calls of ranks before the first new round, and time of the last checkpoint.
     _n_first_calls: int | None = field(default=None, init=False)
-    _kept_at: float = field(default_factory=perf_counter, init=False)
+    _checkpoint_time: float = field(default_factory=perf_counter, init=False)
 
     @property
     def seconds_at_once(self) -> float:
@@ -446,17 +446,17 @@ class DistributedEvaluation(Evaluation):
             run.deviations.extend(deviations)
             run.rows.extend(rows)
             run.losses.extend(losses)
-        self._keep_rounds(runs)
+        self._make_checkpoint(runs)
         return new.scores
 
-    def _keep_rounds(self, runs: Sequence[Rounds]) -> None:
-        """Let the rounds so far be restored from their trees if a worker is lost later.
+    def _make_checkpoint(self, runs: Sequence[Rounds]) -> None:
+        """Store the trees so far, from which scores are restored if a worker is lost later.
 
-        Nothing is done within some seconds of the last call, so that many short rounds do not copy
-        their trees each time. runs: the runs with all trees of this fit.
+        Do nothing within some seconds of the last checkpoint, as each one copies all trees. runs: the
+        runs with all trees of this fit.
         """
         now = perf_counter()
-        if self._n_first_calls is None or now - self._kept_at < _SECONDS_AT_ONCE:
+        if self._n_first_calls is None or now - self._checkpoint_time < _SECONDS_AT_ONCE:
             return
         trees = [run.join_trees() for run in runs]
         pairs = [
@@ -464,7 +464,7 @@ class DistributedEvaluation(Evaluation):
             for one, run in zip(trees, runs, strict=True)
         ]
         self.executor.replace_rank_calls(self._n_first_calls, restore_rounds, pairs)
-        self._kept_at = now
+        self._checkpoint_time = now
 
     def _predict(self, runs: Sequence[Rounds]) -> Float64:
         """Return the argument of the score functions after the rounds so far; `runs` is ignored.

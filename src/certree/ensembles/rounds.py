@@ -179,7 +179,7 @@ class Rounds:
         return trees if statistics is None else statistics.replace_by_category_sets(trees)
 
     def join_trees(self) -> Trees:
-        """Return all trees so far, whose splits are on the features of the grower."""
+        """Return all trees so far as they were grown, with splits on category statistics, too."""
         return Trees.joined(self.tree_batches, self.bins.n_features, len(self.scores))
 
     def get_node_deviations(self) -> Float64:

@@ -352,7 +352,7 @@ class DaskExecutor:
         self,
         source: PartitionSource,
         client: Any,
-        n_threads: int = 1,
+        n_threads: int,
         files: Storage | None = None,
     ) -> None:
         self._source, self._client, self._files = source, client, files
@@ -510,10 +510,9 @@ class DaskExecutor:
         return len(self._calls)
 
     def replace_rank_calls(self, n_kept: int, f: Callable[..., Any], *arguments: Any) -> None:
-        """Replace all calls of ranks but the first n_kept by ``f(rank, *arguments)``.
+        """Choose what is repeated if a worker is lost: the first n_kept calls of ranks, and then f.
 
-        It is called if a worker is lost, and must bring a rank into the same state. See
-        `Executor.replace_rank_calls`.
+        ``f(rank, *arguments)`` stands for all later calls so far. See `Executor.replace_rank_calls`.
         """
         self._calls[n_kept:] = [dump((f, arguments))]
 

@@ -194,10 +194,10 @@ class Executor(Protocol):
         ...
 
     def replace_rank_calls(self, n_kept: int, f: Callable[..., Any], *arguments: Any) -> None:
-        """Replace all calls of ranks but the first n_kept by a single one, if they are repeated.
+        """Choose what is repeated if a worker is lost: the first n_kept calls of ranks, and then f.
 
-        ``f(rank, *arguments)`` must bring a rank into the state after the calls that it replaces. It is
-        not called now.
+        ``f(rank, *arguments)`` stands for all later calls so far, and must bring a rank into the state
+        after them. It is not called now.
         """
         ...
 
@@ -265,7 +265,7 @@ class ExecutorWrapper:
 
     @property
     def n_rank_calls(self) -> int | None:
-        """Number of calls of ranks that the wrapped executor repeats if one is lost, or None."""
+        """Number of calls of ranks that are repeated if one is lost; None: none can be lost."""
         return self._executor.n_rank_calls
 
 

@@ -73,7 +73,7 @@ def hash_samples(
 def _split_columns(table: NDArray[Any]) -> Any:
     """Return the columns of a dense table, (n, p) or (n,), as float32 or float64, (p, n).
 
-    Columns of other types, and those that lie unevenly in memory, are copied.
+    Columns of other types, and unaligned ones (such as fields of records), are copied to float64.
     """
     if table.dtype not in (np.float64, np.float32) or not table.flags.aligned:
         table = table.astype(np.float64)

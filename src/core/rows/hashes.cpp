@@ -12,7 +12,7 @@ CERTREE_INLINE std::uint64_t with_word(std::uint64_t hash, std::uint64_t word) {
   return mixed((hash ^ word) + kGoldenGamma);
 }
 
-// The hash of a row, to which values are added from left to right.
+// Computes the hash of a row, whose values are added from left to right.
 class Hash {
  public:
   explicit Hash(bool rounded) : rounded_(rounded), mixed_(start_of(rounded)) {}
