@@ -8,8 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import choose_thresholds
+from certree.interface.arrays import Float64
 from certree.rows.dates import DateColumns
 from certree.tree import ALL_LEFT, Tree, group_by_feature
+
+# Number of features whose values are copied and sorted together: eight float64 fill a cache line.
+_FEATURES_AT_ONCE = 8
 
 
 def place_thresholds(
@@ -41,22 +45,36 @@ def place_thresholds(
         The copy, or `tree` itself if it has no thresholds. Thresholds that only separate missing
         values, as they lie below or above all numbers and category codes, stay.
     """
-    nodes = np.flatnonzero(tree.compares_numbers)
-    if not len(nodes):
-        return tree
+    groups = list(group_by_feature(tree.feature, np.flatnonzero(tree.compares_numbers)))
     threshold = tree.threshold.copy()
-    for j, group in group_by_feature(tree.feature, nodes):
-        values = np.sort(X[:, j])  # NaN comes last
-        values = values[: np.searchsorted(values, np.inf, side="right")]
-        place = np.searchsorted(values, threshold[group], side="right")
-        bounded = np.concatenate([[-np.inf], values, [np.inf]])
-        low, high = bounded[place], bounded[place + 1]
-        is_below_all = np.isinf(low)
-        is_above_all = (threshold[group] == ALL_LEFT) & (low < ALL_LEFT)
-        moves = ~is_below_all & ~is_above_all
-        low, high = low[moves], high[moves]
-        moved = choose_thresholds(threshold[group[moves]], low, high, at_middle)
-        if dates and j in dates:
-            moved = dates[j].round_thresholds(moved, low, high)
-        threshold[group[moves]] = moved
-    return tree.with_splits(threshold, tree.category_start, tree.categories)
+    for first in range(0, len(groups), _FEATURES_AT_ONCE):
+        batch = groups[first : first + _FEATURES_AT_ONCE]
+        columns = X.T[[j for j, _ in batch]]
+        columns.sort(axis=1)  # NaN comes last
+        for (j, group), values in zip(batch, columns, strict=True):
+            values = values[: np.searchsorted(values, np.inf, side="right")]
+            # Sorted thresholds are found faster.
+            group = group[np.argsort(threshold[group])]
+            low, high = _find_gaps(values, threshold[group])
+            is_below_all = np.isinf(low)
+            is_above_all = (threshold[group] == ALL_LEFT) & (low < ALL_LEFT)
+            moves = ~is_below_all & ~is_above_all
+            low, high = low[moves], high[moves]
+            moved = choose_thresholds(threshold[group[moves]], low, high, at_middle)
+            if dates and j in dates:
+                moved = dates[j].round_thresholds(moved, low, high)
+            threshold[group[moves]] = moved
+    return tree.with_splits(threshold, tree.category_start, tree.categories) if groups else tree
+
+
+def _find_gaps(values: NDArray[Any], threshold: Float64) -> tuple[Float64, Float64]:
+    """Return the largest value not above each threshold, and the smallest above it, (k,) each.
+
+    They are -inf and inf where there is none. values: sorted, (n,); threshold: (k,).
+    """
+    place = np.searchsorted(values, threshold, side="right")
+    low, high = np.full(len(place), -np.inf), np.full(len(place), np.inf)
+    has_low, has_high = place > 0, place < len(values)
+    low[has_low] = values[place[has_low] - 1]
+    high[has_high] = values[place[has_high]]
+    return low, high
