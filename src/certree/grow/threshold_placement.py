@@ -51,10 +51,10 @@ def place_thresholds(
         batch = groups[first : first + _FEATURES_AT_ONCE]
         columns = X.T[[j for j, _ in batch]]
         columns.sort(axis=1)  # NaN comes last
-        for (j, group), values in zip(batch, columns, strict=True):
-            values = values[: np.searchsorted(values, np.inf, side="right")]
+        for (j, members), column in zip(batch, columns, strict=True):
+            values = column[: np.searchsorted(column, np.inf, side="right")]
             # Sorted thresholds are found faster.
-            group = group[np.argsort(threshold[group])]
+            group = members[np.argsort(threshold[members])]
             low, high = _find_gaps(values, threshold[group])
             is_below_all = np.isinf(low)
             is_above_all = (threshold[group] == ALL_LEFT) & (low < ALL_LEFT)
