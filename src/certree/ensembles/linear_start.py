@@ -139,17 +139,28 @@ def fit_ridge(design: Float64, y: Float64, weight: Float64) -> Float64:
         Weights of the rows, with mean 1.
     """
     root = np.sqrt(weight)
-    target = root * (y - _average(y, weight))
-    left, size, right = np.linalg.svd(design * root[:, None], full_matrices=False)
-    projection = left.T @ target
-    kept = size**2 / (size**2 + _PENALTIES[:, None])
+    target, scaled = root * (y - _average(y, weight)), design * root[:, None]
+    # Eigenvectors of the smaller Gram matrix take a fraction of the time of singular vectors. Penalties
+    # are far larger than the rounding errors of its eigenvalues.
+    is_wide = scaled.shape[1] > scaled.shape[0]
+    if is_wide:
+        square, vectors = np.linalg.eigh(scaled @ scaled.T)
+        projection = vectors.T @ target
+    else:
+        square, vectors = np.linalg.eigh(scaled.T @ scaled)
+        correlation = vectors.T @ (scaled.T @ target)
+        is_zero = square <= square[-1] * len(square) * np.finfo(np.float64).eps
+        projection = np.where(is_zero, 0.0, correlation / np.sqrt(np.where(is_zero, 1.0, square)))
+    square = square.clip(min=0)
+    kept = square / (square + _PENALTIES[:, None])
     residual = max(0.0, float(target @ target - projection @ projection))
     loss = residual + np.square((1 - kept) * projection).sum(axis=1)
     loss /= np.square(len(y) - 1 - kept.sum(axis=1))
     # With few rows all penalties may be equally good: take the largest, not one that rounding picks.
     best = np.flatnonzero(loss <= loss.min() * (1 + _ROUNDING))[-1]
-    coefficients: Float64 = (projection * size / (size**2 + _PENALTIES[best])) @ right
-    return coefficients
+    if is_wide:
+        return scaled.T @ (vectors @ (projection / (square + _PENALTIES[best])))
+    return vectors @ (correlation / (square + _PENALTIES[best]))
 
 
 def _find_strongest_output(terms: Float64, y: Float64) -> int:

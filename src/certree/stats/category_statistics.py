@@ -44,6 +44,8 @@ _FOLDS = 5
 MAX_TARGET_CLASSES = 5
 # Makes folds independent of the random draws of rounds, which use the same row keys.
 _SALT = np.uint64(0x6C6576656C730000)
+# Number of pairs of a node and a category for which it is decided together which child they go to.
+_MOST_MARKS = 1 << 22
 
 Rows = NDArray[np.floating]
 
@@ -708,15 +710,17 @@ class CategoryStatistics:
         the feature.
         """
         n_features, missing = trees.n_features - self.n_columns, self.has_missing
-        sets = np.split(trees.categories, trees.category_start[1:-1])
         feature, threshold = trees.feature.copy(), trees.threshold.copy()
         missing_left, unseen_left = trees.missing_left.copy(), trees.unseen_left.copy()
+        n_categories = np.diff(trees.category_start)
+        # For each kind of splits on categories: which nodes have it, and their sets in a row.
+        sets = [(n_categories > 0, trees.categories)]
         for c, (q, values) in enumerate(
             zip(self._column_features, self.category_values, strict=True)
         ):
-            categories = self.categories[q]
             order = np.argsort(values, kind="stable")
-            nodes = np.flatnonzero(trees.feature == n_features + c)
+            is_own = trees.feature == n_features + c
+            nodes = np.flatnonzero(is_own)
             # The threshold separates values that training rows see; the values over all rows may all be
             # on one side of it.
             n_left = np.searchsorted(values[order], threshold[nodes], side="right")
@@ -724,9 +728,14 @@ class CategoryStatistics:
             unseen_left[nodes] = threshold[nodes] >= 0.0
             if not missing[c]:
                 missing_left[nodes] = unseen_left[nodes]
-            for v, n in zip(nodes, n_left, strict=True):
-                sets[v] = np.sort(categories[order[n:] if unseen_left[v] else order[:n]])
+            goes_right = unseen_left[nodes]
+            n_categories[nodes] = np.where(goes_right, len(order) - n_left, n_left)
+            chosen = _list_sets(self.categories[q], np.argsort(order), n_left, goes_right)
+            sets.append((is_own, chosen))
             feature[nodes], threshold[nodes] = self.features[q], 0
+        codes = np.empty(n_categories.sum(), dtype=trees.categories.dtype)
+        for is_own, chosen in sets:
+            codes[np.repeat(is_own, n_categories)] = chosen
         return Trees.from_valid_columns(
             trees.left,
             n_features,
@@ -735,8 +744,8 @@ class CategoryStatistics:
             chain=trees.chain,
             missing_left=freeze(missing_left),
             unseen_left=freeze(unseen_left),
-            category_start=freeze(np.cumsum([0, *map(len, sets)])),
-            categories=freeze(np.concatenate([trees.categories[:0], *sets])),
+            category_start=freeze(np.append(0, np.cumsum(n_categories))),
+            categories=freeze(codes),
             missing_both=trees.missing_both,
             root=trees.root,
             value=trees.value,
@@ -747,6 +756,24 @@ class CategoryStatistics:
         """Position in the field `features` of the feature of each statistics column, (n_columns,)."""
         n_features = len(self.features)
         return np.repeat(np.arange(n_features), self.n_columns // n_features)
+
+
+def _list_sets(
+    categories: Int32, place: Indices, n_left: Indices, goes_right: NDArray[np.bool_]
+) -> Int32:
+    """List the category sets of some nodes, ascending within each set, one after the other.
+
+    A node divides the m categories of a feature by their order: the first n_left are in its set, or
+    those after them if `goes_right`. categories: all codes, ascending, (m,); place: position of
+    each category in the order, (m,); n_left, goes_right: for each node, (k,) each.
+    """
+    step = max(1, _MOST_MARKS // len(categories))
+    sets = [categories[:0]]
+    for first in range(0, len(n_left), step):
+        nodes = slice(first, first + step)
+        is_chosen = (place < n_left[nodes, None]) != goes_right[nodes, None]
+        sets.append(np.broadcast_to(categories, is_chosen.shape)[is_chosen])
+    return np.concatenate(sets)
 
 
 def get_codes_of_rows(codes: tuple[UInt8, ...], indices: Int32, keys: UInt64) -> UInt8:
