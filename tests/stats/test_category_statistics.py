@@ -237,6 +237,18 @@ def test_sets_send_rows_where_statistics_do(target, missing):
         assert found.tolist() == known
 
 
+def test_sets_do_not_depend_on_how_many_nodes_are_handled_together(monkeypatch):
+    X, y = effects(missing=0.2)
+    run = a_run(X, y).with_statistics()
+    advance([run], 0, 12)
+    at_once = run.trees()
+    monkeypatch.setattr(category_statistics, "_MOST_MARKS", 100)
+    assert len(run.high_cardinality.categories[0]) < 100 < len(at_once.categories)
+    again = run.trees()
+    np.testing.assert_array_equal(again.category_start, at_once.category_start)
+    np.testing.assert_array_equal(again.categories, at_once.categories)
+
+
 def test_every_split_on_statistics_divides_the_categories():
     X, y = effects()
     run = a_run(X, y).with_statistics()
