@@ -619,17 +619,17 @@ def test_the_vote_keeps_noise_out():
     assert losses["vote"] < 0.55
 
 
-def test_few_thresholds_serve_smooth_targets_and_all_serve_steps():
-    random = np.random.default_rng(0)
-    X = random.random((600, 8))
-    smooth = np.sin(X.sum(axis=1)) + X[:, 1] * X[:, 2]
-    steps = np.floor(6 * X[:, 0]) % 3 + (X[:, 1] > 0.37)
-    model = BoostedTreesRegressor(random_state=0).fit(X, smooth)
-    assert model.thresholds_ == (6,)
-    X = random.random((3000, 8))
-    steps = np.floor(6 * X[:, 0]) % 3 + (X[:, 1] > 0.37)
-    model = BoostedTreesRegressor(random_state=0).fit(X, steps)
-    assert None in model.thresholds_
+@pytest.mark.parametrize(
+    ("options", "drawn"), [({}, 8), ({"max_iter": 3}, 8), ({"early_stopping": True}, 7)]
+)
+def test_numbers_of_many_rows_may_be_split_at_all_thresholds_every_second_round(options, drawn):
+    for n, thresholds in ((60, (6,)), (4000, (drawn, None))):
+        X, y = noisy(n)
+        settings = {"random_state": 0, "max_leaf_nodes": 4, **options}
+        assert BoostedTreesClassifier(**settings).fit(X, y).thresholds_ == thresholds[:1]
+        assert BoostedTreesRegressor(**settings).fit(X, y).thresholds_ == thresholds
+        fast = BoostedTreesRegressor(quality="fast", **settings).fit(X, y)
+        assert fast.thresholds_ == thresholds[:1]
 
 
 def test_in_bag_rows_and_their_weights_are_random():
@@ -878,63 +878,48 @@ def test_the_step_factor_keeps_the_learning_rate_small():
         assert tuple(choose_step_factor(rate, most) for most in largest) == factors
 
 
-def test_the_best_candidate_and_its_rounds_are_chosen():
+def test_the_rounds_with_the_smallest_loss_are_chosen():
     choose = partial(choose_rounds, advance=script)
-
-    def quick():
-        return Scripted(lambda n: 1 + 1 / n)
-
-    slow = Scripted(lambda n: 0.9 + 30 / n)  # ahead from 290 rounds on
-    assert choose([[quick()]], 1600) == (0, 1600)
-    assert choose([[quick()], [slow]], 1600) == (0, 1600)
-    assert slow.looks[-1] == 33  # the last look at those that are behind
+    assert choose([Scripted(lambda n: 1 + 1 / n)], 1600) == 1600
     falling = Scripted(lambda n: abs(n - 400) / 1000 + 0.5)
-    late = Scripted(slow.of_round)
-    assert choose([[late], [falling]], 1600) == (1, 373)
+    assert choose([falling], 1600) == 373
     several = [Scripted(falling.of_round), Scripted(lambda n: abs(n - 100) / 1000)]
-    assert choose([several], 1600)[1] in (93, 132, 187, 264, 373)
+    assert choose(several, 1600) in (93, 132, 187, 264, 373)
     assert several[0].looks == several[1].looks
     # A look without a smaller loss ends it, but for the first ones.
     rising = Scripted(lambda n: n)
-    assert choose([[rising]], 1600) == (0, 3)
+    assert choose([rising], 1600) == 3
     assert rising.looks == [3, 4, 6, 8, 11, 16, 23, 33, 47]
     bump = Scripted(lambda n: 1 + (8 <= n < 30) / 10 - n / 10**4)
-    assert choose([[bump]], 1600) == (0, 1600)
-    # The first kind is left for one that is better by more than noise.
-    for part, kind in ((0.98, 0), (0.96, 1)):
-        other = Scripted(lambda n, part=part: part * quick().of_round(n))
-        assert choose([[quick()], [other]], 1600) == (kind, 1600)
-    assert choose([[Scripted(lambda _: np.inf)]], 5) == (0, 1)
+    assert choose([bump], 1600) == 1600
+    assert choose([Scripted(lambda _: np.inf)], 5) == 1
+    assert choose([], 5) == 1
 
 
 def test_more_rounds_are_preferred_if_they_cost_little():
     def choose(of_round, **how):
-        return choose_rounds([[Scripted(of_round)]], 1600, advance=script, **how)
+        return choose_rounds([Scripted(of_round)], 1600, advance=script, **how)
 
     def rise(slope, level):
         return lambda n: level + slope * max(n - 8, 0) + (n < 8)
 
     for slope, n_rounds in ((0.0003, 33), (0.0006, 23), (0.003, 11), (0.02, 8)):
         for level in (1, -1):
-            assert choose(rise(slope, level)) == (0, 8)
-            assert choose(rise(slope, level), prefers_more=True) == (0, n_rounds)
-    assert choose(lambda n: 1 + 1 / n, prefers_more=True) == (0, 1600)
-    assert choose(lambda _: np.inf, prefers_more=True) == (0, 1)
-    # The losses of the first candidate say nothing about the rounds of the second one.
-    first, second = (lambda n: 2 - n / 1000), (lambda n: 1 + n / 100)
-    kinds = [[Scripted(one)] for one in (first, second)]
-    assert choose_rounds(kinds, 1600, advance=script, prefers_more=True) == (1, 4)
+            assert choose(rise(slope, level)) == 8
+            assert choose(rise(slope, level), prefers_more=True) == n_rounds
+    assert choose(lambda n: 1 + 1 / n, prefers_more=True) == 1600
+    assert choose(lambda _: np.inf, prefers_more=True) == 1
 
 
 @pytest.fixture
 def searches(monkeypatch):
-    """Arguments of searches for the number of rounds, each of which chooses the last kind and 7."""
+    """Arguments of searches for the number of rounds, each of which chooses 7."""
     found = []
 
-    def choose(kinds, most, limit, *_, **__):
+    def choose(runs, most, limit, *_, **__):
         assert not limit.is_set
-        found.append((kinds, most))
-        return len(kinds) - 1, 7
+        found.append((runs, most))
+        return 7
 
     monkeypatch.setattr("certree.ensembles.boosting.choose_rounds", choose)
     return found
@@ -951,53 +936,27 @@ def test_cross_validation_of_rounds_takes_longer_steps(kind, rate, longest, fold
         rate_of_fit = rate if asked == "auto" else asked
         assert model.learning_rate_ == rate_of_fit
         assert (model.thresholds_, model.n_iter_) == ((6,), 7 * longer)
-        ((runs,), rounds) = searches.pop()
+        runs, rounds = searches.pop()
         assert [run.settings.learning_rate for run in runs] == folds * [rate_of_fit * longer]
         if rate_of_fit == rate:
             assert rounds == most // longer
 
 
 @pytest.mark.parametrize(
-    ("kind", "schedules"),
-    [
-        (BoostedTreesClassifier, [(6,), (None,), (6, None)]),
-        (BoostedTreesRegressor, [(6, None), (6,), (None,)]),
-    ],
+    ("kind", "thresholds", "most"),
+    [(BoostedTreesClassifier, (6,), 1600), (BoostedTreesRegressor, (6, None), 1200)],
 )
-def test_few_rounds_of_folds_of_many_rows_become_the_least(kind, schedules, searches):
+def test_few_rounds_of_folds_of_many_rows_become_the_least(kind, thresholds, most, searches):
     X, y = noisy(3000)
     settings = {"random_state": 0, "max_leaf_nodes": 4}
     model = kind(**settings).fit(X, y)
-    assert (model.n_iter_, model.thresholds_) == (200, schedules[-1])
-    kinds, rounds = searches.pop()
-    assert [[run.thresholds for run in runs] for runs in kinds] == [2 * [one] for one in schedules]
-    assert {run.settings.learning_rate for runs in kinds for run in runs} == {0.4}
-    assert rounds == 1200 * model.learning_rate_ / 0.4
+    assert (model.n_iter_, model.thresholds_) == (200, thresholds)
+    runs, rounds = searches.pop()
+    assert [run.thresholds for run in runs] == 2 * [thresholds]
+    assert {run.settings.learning_rate for run in runs} == {0.4}
+    assert rounds == most * model.learning_rate_ / 0.4
     kind(quality="best", **settings).fit(X[:, :2], y)
     assert searches.pop()[1] == kind._SCHEDULE.best_factor * rounds
-
-
-@pytest.mark.parametrize("kind", [BoostedTreesClassifier, BoostedTreesRegressor])
-@pytest.mark.parametrize(("n_values", "n_kinds"), [(32, 1), (33, 3)])
-def test_schedules_of_thresholds_race_only_if_trees_would_differ(kind, n_values, n_kinds, searches):
-    random = np.random.default_rng(n_values)
-    X = random.integers(0, n_values, (3000, 3))
-    y = (X[:, 0] + X[:, 1] > 0.9 * n_values) ^ (random.random(3000) < 0.2)
-    settings = {"random_state": 0, "max_leaf_nodes": 4}
-    kind(**settings).fit(X, y.astype(int))
-    kinds, _ = searches.pop()
-    assert len(kinds) == n_kinds
-    scores = set()
-    for thresholds in (6, None):
-        model = kind(max_thresholds=thresholds, max_iter=5, **settings).fit(X, y.astype(int))
-        predict = getattr(model, "predict_proba", model.predict)
-        scores.add(predict(X).tobytes())
-    assert (len(scores) == 1) == (n_kinds == 1)
-    # Mean targets of many categories are numbers with many bins.
-    many = pd.Categorical(2 * X[:, 0] + random.integers(0, 2, 3000))
-    table = pd.DataFrame(X, columns=[*"xyz"]).assign(c=many)
-    kind(**settings).fit(table, y.astype(int))
-    assert len(searches.pop()[0]) == 3
 
 
 def test_the_learning_rate_is_smaller_only_if_the_schedule_knows_the_rounds():
@@ -1102,7 +1061,7 @@ def test_thresholds_are_chosen_once():
     X, y = noisy(300)
     model = BoostedTreesClassifier(max_iter=4, warm_start=True, random_state=0)
     first = model.fit(X, y).thresholds_
-    assert first == (6, None)
+    assert first == (6,)
     assert model.set_params(max_iter="auto").fit(X, y).thresholds_ == first
     given = BoostedTreesClassifier(max_thresholds=3, max_iter=4, random_state=0)
     assert given.fit(X, y).thresholds_ == (3,)

@@ -122,15 +122,14 @@ CHOOSING = {
     "custom": ("number", {"learning_rate": 0.5, "loss": SQUARED}, 40),
     "quantiles": ("number", {"loss": "quantile", "quantile": [0.2, 0.6]}, 0),
 }
-# Plans of small tables choose thresholds, too, and may have more rounds.
+# Plans of small tables may have more rounds.
 PLAN = {"n_folds": 1, "min_rounds": 2, "max_rounds": 250, "step_factor": 2, "max_leaf_nodes": 5}
 
 
 @pytest.fixture
 def many(monkeypatch):
     """Let 900 rows count as many."""
-    thresholds = {"thresholds": ("in turn", "drawn", "all"), "n_thresholds": 6}
-    plan = round_schedule.RoundPlan(**PLAN, **thresholds)
+    plan = round_schedule.RoundPlan(**PLAN, thresholds=(6, None))
     monkeypatch.setattr(round_schedule.RoundSchedule, "plan", lambda *_: plan)
     monkeypatch.setattr(out_of_core_boosting, "_IN_MEMORY", N // 2)
 

@@ -710,8 +710,7 @@ class BoostedTrees(StagedTrees):
             self._set_automatic_parameters(len(training.y))
         run, start = self._start_run(training, loss)
         self._loss_factors = getattr(run.settings.loss, "factors", ())
-        n_rounds, first = self._choose_n_rounds(training, run, not continues, stops, limit), 0
-        run = run.copy_without_trees(thresholds=self.thresholds_)
+        n_rounds, first = self._choose_n_rounds(training, run, stops, limit), 0
         if before is not None:
             self._expect_no_fewer_rounds(n_rounds)
         # Trees do not hold the category statistics of rows, so rounds on these are repeated.
@@ -939,16 +938,11 @@ class BoostedTrees(StagedTrees):
         """Set `thresholds_` and `max_leaf_nodes_` from the parameters and n, the number of rows.
 
         `thresholds_` has the numbers of random thresholds per feature at which rounds may split,
-        used in turn; None: all thresholds. With "auto" rounds draw the number of `_make_plan`, and
-        use all, in turn; with quality "fast" they never use all. Cross-validation may replace
-        `thresholds_` later.
+        used in turn; None: all thresholds. "auto" stands for the values of `_make_plan`.
         """
         plan, leaves, most = self._make_plan(n), self.max_leaf_nodes, self.max_thresholds
         self.max_leaf_nodes_ = plan.max_leaf_nodes if leaves == "auto" else leaves
-        self.thresholds_ = (most,)
-        if most == "auto":
-            drawn = (plan.n_thresholds,)
-            self.thresholds_ = drawn if self.quality == "fast" else (*drawn, None)
+        self.thresholds_ = plan.thresholds if most == "auto" else (most,)
 
     def _describe_rounds(self) -> str:
         """Describe the rounds of the fit in words, and say whether `max_time` ended them.
@@ -1271,19 +1265,6 @@ class BoostedTrees(StagedTrees):
             found = resolve_interaction_groups(groups, p, self.__dict__.get("feature_names_in_"))
         return add_parts_to_groups(found, p, self.dates_)
 
-    def _list_threshold_schedules(self, n: int) -> list[tuple[int | None, ...]]:
-        """List the values of `thresholds_` among which cross-validation chooses.
-
-        Each value is a tuple of numbers of random thresholds per feature at which rounds may split,
-        used in turn; None: all thresholds. n: number of training rows. The only value is
-        ``(max_thresholds,)``, unless max_thresholds="auto": then one or more of ``(drawn,)``,
-        ``(None,)`` and ``(drawn, None)``, with a number `drawn` that grows with n; the first is the
-        default.
-        """
-        if self.max_thresholds != "auto":
-            return [(self.max_thresholds,)]
-        return self._make_plan(n).list_thresholds()
-
     def _count_fast_rounds(self) -> int:
         """Return the number of rounds with quality "fast"; a `learning_rate` below 0.1 has more."""
         factor = 1 if self.learning_rate == "auto" else get_rate_factor(self.learning_rate)
@@ -1314,12 +1295,9 @@ class BoostedTrees(StagedTrees):
         return False
 
     def _choose_n_rounds(
-        self, training: Training, run: Rounds, choose: bool, stops: bool, limit: TimeLimit
+        self, training: Training, run: Rounds, stops: bool, limit: TimeLimit
     ) -> int:
         """Return the number of rounds: by cross-validation, unless `_get_fixed_rounds` decides it.
-
-        Cross-validation also sets `thresholds_`, the numbers of thresholds that rounds draw in
-        turn, to the best entry of `_list_threshold_schedules`.
 
         Parameters
         ----------
@@ -1327,9 +1305,6 @@ class BoostedTrees(StagedTrees):
             Training rows.
         run : Rounds
             The run on these rows before its first round: binned rows, start scores and settings.
-        choose : bool
-            Whether cross-validation may choose `thresholds_`; False if rounds are added to a
-            previous fit.
         stops : bool
             Whether early stopping is on; then the result is the largest number of rounds.
         limit : TimeLimit
@@ -1347,69 +1322,46 @@ class BoostedTrees(StagedTrees):
         folds = training.split_folds(min(_N_FOLDS, n), np.random.RandomState(self._seed))
         folds = folds[: max(self._make_plan(n).n_folds, 1)]
 
-        def start_runs(
-            schedules: Sequence[tuple[int | None, ...]], rate_factor: int
-        ) -> list[list[Rounds]]:
-            """Return for each schedule the boosting runs on all folds, before their first round.
+        def start_runs(rate_factor: int) -> list[Rounds]:
+            """Return the boosting runs on all folds, before their first round.
 
-            schedules: numbers of random thresholds per feature at which rounds may split, used in
-            turn; None: all thresholds. rate_factor: factor of the learning rate of the runs.
-            Variables of the enclosing method: `run`, a run on all training rows, and `folds`.
+            rate_factor: factor of the learning rate of the runs. Variables of the enclosing method:
+            `run`, a run on all training rows, and `folds`.
             """
-            runs = [run.make_fold_run(fold, rate_factor).with_statistics() for fold in folds]
-            return [
-                [run.copy_without_trees(thresholds=numbers) for run in runs]
-                for numbers in schedules
-            ]
+            return [run.make_fold_run(fold, rate_factor).with_statistics() for fold in folds]
 
-        return self._search_n_rounds(run, n, has_times, choose, limit, start_runs)
+        return self._search_n_rounds(n, has_times, limit, start_runs)
 
     def _search_n_rounds(
         self,
-        run: Rounds,
         n: int,
         has_times: bool,
-        choose: bool,
         limit: TimeLimit,
-        start_runs: Callable[[Sequence[tuple[int | None, ...]], int], list[list[Rounds]]],
+        start_runs: Callable[[int], list[Rounds]],
         advance: Callable[[list[Rounds], int, int], Any] = advance,
     ) -> int:
-        """Return the number of rounds with the best validation loss, and set `thresholds_`.
-
-        A run is a sequence of boosting rounds. A schedule is a possible value of `thresholds_`: the
-        numbers of random thresholds per feature at which rounds may split, used in turn.
+        """Return the number of rounds with the best validation loss.
 
         Parameters
         ----------
-        run : Rounds
-            The run on all training rows before its first round; its rows may be elsewhere.
         n : int
             Number of training rows.
         has_times : bool
             Whether the latest rows validate; then there is no smallest number of rounds, and more
             rounds with nearly the smallest loss are preferred; see `choose_rounds`.
-        choose : bool
-            Whether to choose among the schedules of `_list_threshold_schedules`; False: keep
-            `thresholds_`.
         limit : TimeLimit
             When the fit must end; the search takes at most half of the time.
         start_runs : callable
-            ``start_runs(schedules, rate_factor)`` returns for each schedule a list of runs, one for
-            each fold, before the first round; their learning rates are multiplied by the factor.
+            ``start_runs(rate_factor)`` returns a list of runs (sequences of boosting rounds), one
+            for each fold, before the first round; their learning rates are multiplied by the factor.
         advance : callable
             ``advance(runs, first, last)`` makes rounds first, ..., last - 1 of the runs, in place,
             and appends their validation losses.
         """
         plan, rate_factor = self._make_plan(n), get_rate_factor(self.learning_rate_)
         factor = choose_step_factor(self.learning_rate_, plan.step_factor)
-        schedules = self._list_threshold_schedules(n) if choose else [self.thresholds_]
-        if run.splits_at_all_thresholds(plan.n_thresholds):  # all schedules give the same trees
-            schedules = schedules[:1]
-        most = plan.max_rounds * rate_factor // factor
-        candidates = start_runs(schedules, factor)
-        limits = most, limit.take_fraction(0.5)
-        best, n_rounds = choose_rounds(candidates, *limits, advance, prefers_more=has_times)
-        self.thresholds_ = schedules[best]
+        limits = plan.max_rounds * rate_factor // factor, limit.take_fraction(0.5)
+        n_rounds = choose_rounds(start_runs(factor), *limits, advance, prefers_more=has_times)
         # Of rows whose distribution changes, few rounds may be best.
         least = 0 if has_times else plan.min_rounds * rate_factor
         return max(n_rounds * factor, least)

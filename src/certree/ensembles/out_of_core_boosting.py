@@ -182,10 +182,10 @@ def fit_boosting_out_of_core(
     sums = TargetSums(n, totals, None if scaling is None else scaling.factor)
     started = _start_run(model, executor, loss, bins, metadata, sums, is_chosen=n_rounds is None)
     evaluation = _make_evaluation(model, executor, n_val > 0, stops, callbacks)
+    if n_rounds is None:
+        n_rounds = _choose_rounds(model, executor, started, n, options)
     if started.run.statistics is not None:  # As in memory, rounds on statistics are repeated.
         options = replace(options, before=None)
-    if n_rounds is None:
-        n_rounds = _choose_rounds(model, executor, started, n, before is None, options)
     _boost(model, executor, started, n_rounds, evaluation, options)
     if evaluation.may_drop_rounds:
         model.__dict__.update(attributes)
@@ -330,16 +330,13 @@ def _choose_rounds(
     executor: Executor,
     started: StartedRun,
     n: int,
-    choose: bool,
     options: RoundOptions,
 ) -> int:
-    """Return the number of rounds that is best for the latest rows, after fits to the earlier ones.
+    """Return the number of rounds that is best for the latest rows, after a fit to the earlier ones.
 
-    Set `model.thresholds_` and the thresholds of the run `started.run`: the numbers of random
-    thresholds per feature at which rounds may split. model: boosted trees; executor: holds the rows,
-    in blocks with folds; started: the run of the model before its first round, and the start of the
-    fit to the earlier rows; n: number of training rows; choose: whether the latest rows also choose
-    the thresholds, which a new fit does; options: has the time limit. Raise ValueError if a warm
+    model: boosted trees; executor: holds the rows, in blocks with folds; started: the run of the
+    model before its first round, and the start of the fit to the earlier rows; n: number of training
+    rows; options: has the time limit, and the trees of a previous fit. Raise ValueError if a warm
     start would make fewer rounds than the previous fit.
     """
     assert started.earlier is not None
@@ -347,10 +344,9 @@ def _choose_rounds(
     executor.run_on_ranks(start_rounds, started.digests, started.run, *started.starts, 1)
     selection = RoundSelection(executor, started.earlier, started.run)
     how = selection.start_runs, selection.advance
-    n_rounds: int = model._search_n_rounds(started.run, n, True, choose, limit, *how)
+    n_rounds: int = model._search_n_rounds(n, True, limit, *how)
     executor.run_on_ranks(end_round_selection)
-    started.run.thresholds = model.thresholds_
-    if not choose:
+    if options.before is not None:
         model._expect_no_fewer_rounds(n_rounds)
     return n_rounds
 

@@ -313,23 +313,18 @@ def _take_codes(rank: Rank, fit: FoldFit, order: Indices, keys: NDArray[np.uint6
     return codes
 
 
-def start_round_selection(
-    rank: Rank, fit: FoldFit, schedules: Sequence[tuple[int | None, ...]], rate_factor: int
-) -> None:
-    """Make runs on the earlier rows of a process, with the latest rows as their validation set.
+def start_round_selection(rank: Rank, fit: FoldFit, rate_factor: int) -> None:
+    """Make a run on the earlier rows of a process, with the latest rows as its validation set.
 
     Fits with `time=` call it to choose the number of rounds.
 
     Parameters
     ----------
     rank : Rank
-        Rows and state of the process; the state is a list of the runs of the model. The new runs
-        are stored in its attribute `selection`, one for each schedule.
+        Rows and state of the process; the state is a list of the runs of the model. The new run is
+        stored in its attribute `selection`.
     fit : FoldFit
         Start of the rounds on the earlier rows.
-    schedules : sequence of tuple
-        For each run the numbers of random thresholds per feature at which its rounds may split,
-        used in turn; None: all thresholds.
     rate_factor : int
         Factor of the learning rate.
     """
@@ -339,49 +334,41 @@ def start_round_selection(
         run = make_fold_run(rank, fit, order, n_own)
         rate = rate_factor * run.settings.learning_rate
         settings = replace(run.settings, learning_rate=rate)
-        rank.selection = [
-            run.copy_without_trees(
-                settings=settings,
-                thresholds=thresholds,
-                scores=make_start_scores(storage, len(order), fit.start, run.offset),
-            )
-            for thresholds in schedules
-        ]
+        rank.selection = run.copy_without_trees(
+            settings=settings,
+            scores=make_start_scores(storage, len(order), fit.start, run.offset),
+        )
 
 
-def advance_selection(rank: Rank, racing: Sequence[int], first: int, last: int) -> list[float]:
-    """Make rounds of the runs of `start_round_selection`, and return their validation losses.
+def advance_selection(rank: Rank, first: int, last: int) -> float:
+    """Make rounds of the run of `start_round_selection`, and return its validation loss.
 
-    Only fits with `time=` choose the number of rounds in this way: the runs are fitted to the
-    earlier rows, and the latest rows are their validation set. rank: rows of one process, and its
-    runs; racing: indices of the runs that continue; first, last: each gets the rounds first, ...,
-    last - 1. Return a float for each of them: the weighted sum of the losses of the validation rows
-    of all processes after these rounds. The new trees are dropped.
+    Only fits with `time=` choose the number of rounds in this way: the run is fitted to the earlier
+    rows, and the latest rows are its validation set. rank: rows of one process, and its run; first,
+    last: the run gets the rounds first, ..., last - 1. Return the weighted sum of the losses of the
+    validation rows of all processes after these rounds. The new trees are dropped.
     """
-    runs: list[Rounds] = [rank.selection[k] for k in racing]
+    run: Rounds = rank.selection
     with rank.rows.storage.hold_core_arrays():
-        advance(runs, first, last, UNWATCHED, rank.links)
-    is_summed = rank.links is None or not runs[0].settings.loss.is_custom
-    losses = [
-        run.losses[-1][-1] if is_summed else run.sum_validation_losses(rank.links) for run in runs
-    ]
-    for k, run in zip(racing, runs, strict=True):
-        rank.selection[k] = run.copy_without_trees()  # frees the trees
-    return [float(loss) for loss in losses]
+        advance([run], first, last, UNWATCHED, rank.links)
+    is_summed = rank.links is None or not run.settings.loss.is_custom
+    loss = run.losses[-1][-1] if is_summed else run.sum_validation_losses(rank.links)
+    rank.selection = run.copy_without_trees()  # frees the trees
+    return float(loss)
 
 
 def end_round_selection(rank: Rank) -> None:
-    """Drop the runs that `start_round_selection` has stored in `rank`, to free their memory."""
-    rank.selection = []
+    """Drop the run that `start_round_selection` has stored in `rank`, to free its memory."""
+    rank.selection = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundSelection:
-    """Runs on the earlier rows of a distributed fit, whose loss on the latest rows is compared.
+    """A run on the earlier rows of a distributed fit, whose loss on the latest rows is compared.
 
     Fits with `time=` use it; the latest rows are the validation set of the choice. `choose_rounds`
     calls the methods to choose the number of rounds. The rows are in the processes of the executor
-    (ranks); the runs that the methods take and return stand for the runs there.
+    (ranks); the run that the methods take and return stands for the runs there.
 
     Parameters
     ----------
@@ -397,26 +384,21 @@ class RoundSelection:
     fit: FoldFit
     run: Rounds
 
-    def start_runs(
-        self, schedules: Sequence[tuple[int | None, ...]], rate_factor: int
-    ) -> list[list[Rounds]]:
-        """Start a run for each schedule of thresholds; return the runs, each in a list of its own.
+    def start_runs(self, rate_factor: int) -> list[Rounds]:
+        """Start the run, and return it in a list, as `choose_rounds` takes it.
 
-        The lists are the candidates of `choose_rounds`. A run that is returned has no rows, and
-        stands for the run in the processes that hold rows, whose number is its seed. schedules: for
-        each run the numbers of random thresholds per feature at which its rounds may split, used in
-        turn; None: all thresholds. rate_factor: factor of the learning rate.
+        It has no rows, and stands for the run in the processes that hold rows. rate_factor: factor
+        of the learning rate.
         """
-        self.executor.run_on_ranks(start_round_selection, self.fit, schedules, rate_factor)
-        return [[self.run.copy_without_trees(seed=k)] for k in range(len(schedules))]
+        self.executor.run_on_ranks(start_round_selection, self.fit, rate_factor)
+        return [self.run.copy_without_trees()]
 
     def advance(self, runs: list[Rounds], first: int, last: int) -> None:
-        """Make rounds first, ..., last - 1 of some runs, and append their losses to `Rounds.losses`.
+        """Make rounds first, ..., last - 1 of the run, and append its loss to `Rounds.losses`.
 
-        The loss is the weighted sum over the latest rows after the last round. runs: some of those
-        that `start_runs` has returned; their rounds are made in the processes that hold rows.
+        The loss is the weighted sum over the latest rows after the last round. runs: what
+        `start_runs` has returned; the rounds are made in the processes that hold rows.
         """
-        racing = [run.seed for run in runs]
-        losses = self.executor.run_on_ranks(advance_selection, racing, first, last)
-        for run, loss in zip(runs, losses, strict=True):
-            run.losses.append(np.array([loss]))
+        (run,) = runs
+        loss = self.executor.run_on_ranks(advance_selection, first, last)
+        run.losses.append(np.array([loss]))

@@ -24,11 +24,9 @@ _FAST_OUTPUTS, _MAX_FAST_FACTOR = 3, 4
 _ROWS_PER_THRESHOLD, _MIN_THRESHOLDS = 500, 6
 
 
-# Thresholds at which the trees of all rounds may split: a number that each tree draws, all of them, or
-# both in turn.
-Thresholds = Literal["drawn", "all", "in turn"]
-_DRAWN: tuple[Thresholds, ...] = ("drawn",)
-_IN_TURN: tuple[Thresholds, ...] = ("in turn",)
+# Thresholds at which the trees of all rounds may split: a number that each tree draws, or this number
+# and all of them in turn.
+Thresholds = Literal["drawn", "in turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +46,9 @@ class RoundPlan:
         Largest factor of the learning rate in fits that only choose the number of rounds.
     max_leaf_nodes : int
         Largest number of leaves of a tree.
-    thresholds : tuple of {"drawn", "all", "in turn"}
-        At which thresholds trees may split: "drawn": at `n_thresholds` random ones of each feature;
-        "all": at all; "in turn": rounds alternate between both. Folds choose among the entries if
-        they choose the number of rounds; otherwise the first one is used.
-    n_thresholds : int
-        Number of random thresholds of a feature that a tree draws.
+    thresholds : tuple of (int or None)
+        Number of random thresholds of a feature at which the tree of a round may split; None: all
+        thresholds. Rounds use the entries in turn.
     """
 
     n_folds: int
@@ -61,18 +56,7 @@ class RoundPlan:
     max_rounds: int
     step_factor: int
     max_leaf_nodes: int
-    thresholds: tuple[Thresholds, ...]
-    n_thresholds: int
-
-    def list_thresholds(self) -> list[tuple[int | None, ...]]:
-        """Return the entries of the field `thresholds` as a list of tuples of numbers.
-
-        Successive rounds use the numbers of a tuple in turn: so many random thresholds per feature,
-        or all if the number is None. "drawn" is (n_thresholds,), "all" (None,), and "in turn" both.
-        """
-        drawn = self.n_thresholds
-        numbers = {"drawn": (drawn,), "all": (None,), "in turn": (drawn, None)}
-        return [numbers[name] for name in self.thresholds]
+    thresholds: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +93,9 @@ class RoundSchedule:
         longer steps they need fewer rounds.
     max_leaf_nodes : tuple of int
         Largest number of leaves of a tree.
-    thresholds : tuple of tuples of {"drawn", "all", "in turn"}
-        At which thresholds trees may split: choices of the folds, the default first. "drawn": at
-        random ones, one for each 500 rows and at least 6 of each feature; "all": at all; "in turn":
-        rounds alternate between both.
+    thresholds : tuple of {"drawn", "in turn"}
+        At which thresholds trees may split. "drawn": at random ones, one for each 500 rows and at
+        least 6 of each feature; "in turn": rounds alternate between these and all thresholds.
     """
 
     n_members: int
@@ -124,12 +107,7 @@ class RoundSchedule:
     max_rounds: tuple[int, int, int, int]
     step_factor: tuple[int, int, int, int]
     max_leaf_nodes: tuple[int, int, int, int]
-    thresholds: tuple[
-        tuple[Thresholds, ...],
-        tuple[Thresholds, ...],
-        tuple[Thresholds, ...],
-        tuple[Thresholds, ...],
-    ]
+    thresholds: tuple[Thresholds, Thresholds, Thresholds, Thresholds]
 
     def plan(self, n: int, quality: str) -> RoundPlan:
         """Return the automatic parameters of a fit to n rows.
@@ -138,14 +116,15 @@ class RoundSchedule:
         """
         entry = max(sum(n >= rows for rows in _ROWS) - 1, 0)
         factor = self.best_factor if quality == "best" else 1
+        drawn = (max(_MIN_THRESHOLDS, n // _ROWS_PER_THRESHOLD),)
+        is_drawn = self.thresholds[entry] == "drawn" or quality == "fast"
         return RoundPlan(
             n_folds=self.n_folds[entry],
             min_rounds=_interpolate(n, self.min_rounds),
             max_rounds=_interpolate(n, self.max_rounds) * factor,
             step_factor=self.step_factor[entry],
             max_leaf_nodes=_interpolate(n, self.max_leaf_nodes),
-            thresholds=self.thresholds[entry],
-            n_thresholds=max(_MIN_THRESHOLDS, n // _ROWS_PER_THRESHOLD),
+            thresholds=drawn if is_drawn else (*drawn, None),
         )
 
     def count_fast_rounds(self, n_outputs: int) -> int:
@@ -198,10 +177,10 @@ CLASS_SCHEDULE = RoundSchedule(
     learning_rate=0.1,
     n_folds=(4, 2, 1, 0),
     min_rounds=(1, 200, 250, 600),
-    max_rounds=(1600, 1200, 1000, 600),
+    max_rounds=(1600, 1600, 1600, 600),
     step_factor=(2, 4, 4, 4),
     max_leaf_nodes=(31, 63, 63, 63),
-    thresholds=(_DRAWN, ("drawn", "all", "in turn"), ("drawn", "all", "in turn"), _IN_TURN),
+    thresholds=("drawn", "drawn", "drawn", "drawn"),
 )
 # For numbers, more and smaller steps have a smaller loss.
 NUMBER_SCHEDULE = RoundSchedule(
@@ -214,7 +193,7 @@ NUMBER_SCHEDULE = RoundSchedule(
     max_rounds=(1200, 600, 600, 500),
     step_factor=(8, 8, 8, 8),
     max_leaf_nodes=(16, 31, 31, 31),
-    thresholds=(_DRAWN, ("in turn", "drawn", "all"), _IN_TURN, _IN_TURN),
+    thresholds=("drawn", "in turn", "in turn", "in turn"),
 )
 # NDCG of few queries is noisy and too many rounds do little harm, so that no folds choose.
 RANKING_SCHEDULE = RoundSchedule(
@@ -227,5 +206,5 @@ RANKING_SCHEDULE = RoundSchedule(
     max_rounds=(400, 400, 400, 400),
     step_factor=(1, 1, 1, 1),
     max_leaf_nodes=(16, 31, 31, 31),
-    thresholds=(_IN_TURN, _IN_TURN, _IN_TURN, _IN_TURN),
+    thresholds=("in turn", "in turn", "in turn", "in turn"),
 )

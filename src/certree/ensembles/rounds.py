@@ -48,8 +48,6 @@ CURVATURE = 0.5
 # Each of several targets has its own vote over the prunings, in which the losses of the other targets
 # count this much: splits that serve many targets get more weight.
 OTHERS = 0.1
-# Trees draw thresholds only of features with more bins: see core/grow/coarser.cpp.
-_FEW_BINS = 32
 
 # How the core scores rounds: whether it does, the number of rounds without an improvement after which
 # it stops (0: never), the smallest improvement that counts, and the scores so far.
@@ -226,17 +224,6 @@ class Rounds:
             if self.high_cardinality is None
             else self.high_cardinality.select_rows(rows),
         )
-
-    def splits_at_all_thresholds(self, n_thresholds: int) -> bool:
-        """Return whether trees that draw n_thresholds per feature may split at every threshold.
-
-        This is so if no numeric feature has more bins than that number plus one, or than 32: trees
-        draw no thresholds of features with so few bins, but use all of them.
-        """
-        if self.high_cardinality is not None or self.statistics is not None:
-            return False  # mean targets of categories have many bins
-        n_bins = self.bins.n_bins[self.bins.is_categorical == 0]
-        return int(n_bins.max(initial=0)) <= max(_FEW_BINS, n_thresholds + 1)
 
     def with_statistics(self) -> Rounds:
         """Return a copy of the run before its first round with category statistics as features.

@@ -66,9 +66,9 @@ class Rank:
     scored : ndarray of intp, shape (m,)
         Indices of the rows on which a scorer evaluates rounds, among the training rows followed by the
         validation rows.
-    selection : list of Rounds
-        Boosting runs that are fitted to the earlier rows of this process, from whose losses on the
-        latest rows the number of rounds is chosen; empty outside of this choice.
+    selection : Rounds or None
+        Boosting run that is fitted to the earlier rows of this process, from whose loss on the latest
+        rows the number of rounds is chosen; None outside of this choice.
     third_scores : list of ndarray of float64, shape (n_outputs, n)
         Scores of the training rows by each of the models that are fitted to thirds of the rows, from
         which standard errors are estimated.
@@ -83,7 +83,7 @@ class Rank:
     n_threads: int | None = None
     state: Any = None
     scored: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
-    selection: list[Any] = field(default_factory=list)
+    selection: Any = None
     third_scores: list[Float64] = field(default_factory=list)
     model_scores: Float64 = field(default_factory=lambda: np.zeros((0, 0)))
     deviations: Float64 = field(default_factory=lambda: np.zeros((0, 0)))
