@@ -1741,7 +1741,7 @@ def test_info_prints_size_rows_and_hash(tmp_path, iris):
     certree.save(model, place)
     lines = succeeds("info", place).splitlines()
     size = f"size: {len(model.trees_)} trees with {n_leaves} leaves in total, in 3 rounds of "
-    size += "at most 31 leaves, with learning rate 0.1, and 6 drawn and all thresholds in turn"
+    size += "at most 31 leaves, with learning rate 0.1, and 6 drawn thresholds"
     assert f"{size}, fitted to 150 rows" in lines
     assert lines[-1] == f"SHA-256 of the file: {hashlib.sha256(place.read_bytes()).hexdigest()}"
     card = certree.show.model_card(model, X, y)

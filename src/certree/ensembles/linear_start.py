@@ -148,10 +148,13 @@ def fit_ridge(design: Float64, y: Float64, weight: Float64) -> Float64:
         projection = vectors.T @ target
     else:
         square, vectors = np.linalg.eigh(scaled.T @ scaled)
-        correlation = vectors.T @ (scaled.T @ target)
         is_zero = square <= square[-1] * len(square) * np.finfo(np.float64).eps
-        projection = np.where(is_zero, 0.0, correlation / np.sqrt(np.where(is_zero, 1.0, square)))
+        root_square = np.sqrt(np.where(is_zero, 1.0, square))
+        projection = np.where(is_zero, 0.0, vectors.T @ (scaled.T @ target) / root_square)
     square = square.clip(min=0)
+    # A regression on rounding errors would have no use, but grow trees.
+    least = len(y) * np.finfo(np.float64).eps * np.linalg.norm(target)
+    projection[np.abs(projection) <= least] = 0.0
     kept = square / (square + _PENALTIES[:, None])
     residual = max(0.0, float(target @ target - projection @ projection))
     loss = residual + np.square((1 - kept) * projection).sum(axis=1)
@@ -160,7 +163,7 @@ def fit_ridge(design: Float64, y: Float64, weight: Float64) -> Float64:
     best = np.flatnonzero(loss <= loss.min() * (1 + _ROUNDING))[-1]
     if is_wide:
         return scaled.T @ (vectors @ (projection / (square + _PENALTIES[best])))
-    return vectors @ (correlation / (square + _PENALTIES[best]))
+    return vectors @ (projection * root_square / (square + _PENALTIES[best]))
 
 
 def _find_strongest_output(terms: Float64, y: Float64) -> int:
