@@ -276,8 +276,7 @@ def test_rounds_before_a_loss_are_restored_from_their_trees(name, kind, tmp_path
 def test_a_worker_is_killed_while_the_latest_rows_choose_rounds(name, tmp_path, monkeypatch):
     X, y = make_rows()
     rows = pd.DataFrame(X, columns=[*"abcd"]).assign(day=np.arange(N), label=y)
-    thresholds = {"thresholds": ("in turn", "drawn"), "n_thresholds": 6}
-    few = RoundPlan(1, 1, 12, step_factor=1, max_leaf_nodes=8, **thresholds)
+    few = RoundPlan(1, 1, 12, step_factor=1, max_leaf_nodes=8, thresholds=(6, None))
     monkeypatch.setattr(RoundSchedule, "plan", lambda *_: few)
     model = boosting(max_iter="auto", early_stopping=False)
     here = clone(model).fit(rows.drop(columns="label"), y, time="day", gap=20)
