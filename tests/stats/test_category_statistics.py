@@ -242,7 +242,7 @@ def test_sets_do_not_depend_on_how_many_nodes_are_handled_together(monkeypatch):
     run = a_run(X, y).with_statistics()
     advance([run], 0, 12)
     at_once = run.trees()
-    monkeypatch.setattr(category_statistics, "_MOST_MARKS", 100)
+    monkeypatch.setattr(category_statistics, "_MAX_TABLE_SIZE", 100)
     assert len(run.high_cardinality.categories[0]) < 100 < len(at_once.categories)
     again = run.trees()
     np.testing.assert_array_equal(again.category_start, at_once.category_start)

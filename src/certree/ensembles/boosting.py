@@ -1340,7 +1340,7 @@ class BoostedTrees(StagedTrees):
         start_runs: Callable[[int], list[Rounds]],
         advance: Callable[[list[Rounds], int, int], Any] = advance,
     ) -> int:
-        """Return the number of rounds with the best validation loss.
+        """Return the number of rounds with the smallest validation loss, at least the plan's.
 
         Parameters
         ----------
@@ -1837,9 +1837,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     max_thresholds : int, "auto" or None, default="auto"
         Number of thresholds that are drawn for each tree and each feature with more than 32 values;
         the tree splits at no other thresholds. None: all thresholds. "auto": one for each 500 rows,
-        at least 6, with quality "fast" and if cross-validation below 3000 rows chooses `max_iter`;
-        else this and all thresholds in turn. From 3000 rows on (for numbers below 10,000 rows)
-        cross-validation chooses one of these, or all thresholds.
+        and at least 6. For numbers from 3000 rows on, unless quality is "fast", rounds alternate
+        between these and all thresholds.
     subsample : float, default=0.75
         Fraction of the rows that are in-bag in a round. The loss on the out-of-bag rows determines the
         weights of the prunings (subtrees) of the round's tree.

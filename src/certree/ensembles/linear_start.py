@@ -140,8 +140,9 @@ def fit_ridge(design: Float64, y: Float64, weight: Float64) -> Float64:
     """
     root = np.sqrt(weight)
     target, scaled = root * (y - _average(y, weight)), design * root[:, None]
-    # Eigenvectors of the smaller Gram matrix take a fraction of the time of singular vectors. Penalties
-    # are far larger than the rounding errors of its eigenvalues.
+    # The smaller of both Gram matrices (of columns or rows) has the same eigenvalues, and takes a
+    # fraction of the time of a singular value decomposition. Penalties are far larger than the
+    # rounding errors of eigenvalues.
     is_wide = scaled.shape[1] > scaled.shape[0]
     if is_wide:
         square, vectors = np.linalg.eigh(scaled @ scaled.T)
@@ -152,7 +153,7 @@ def fit_ridge(design: Float64, y: Float64, weight: Float64) -> Float64:
         root_square = np.sqrt(np.where(is_zero, 1.0, square))
         projection = np.where(is_zero, 0.0, vectors.T @ (scaled.T @ target) / root_square)
     square = square.clip(min=0)
-    # A regression on rounding errors would have no use, but grow trees.
+    # Otherwise trees would grow on rounding errors of a target that has no linear part.
     least = len(y) * np.finfo(np.float64).eps * np.linalg.norm(target)
     projection[np.abs(projection) <= least] = 0.0
     kept = square / (square + _PENALTIES[:, None])

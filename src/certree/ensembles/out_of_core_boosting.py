@@ -332,7 +332,7 @@ def _choose_rounds(
     n: int,
     options: RoundOptions,
 ) -> int:
-    """Return the number of rounds that is best for the latest rows, after a fit to the earlier ones.
+    """Choose the number of rounds with the smallest loss on the latest rows, in a fit to earlier rows.
 
     model: boosted trees; executor: holds the rows, in blocks with folds; started: the run of the
     model before its first round, and the start of the fit to the earlier rows; n: number of training

@@ -314,7 +314,7 @@ def _take_codes(rank: Rank, fit: FoldFit, order: Indices, keys: NDArray[np.uint6
 
 
 def start_round_selection(rank: Rank, fit: FoldFit, rate_factor: int) -> None:
-    """Make a run on the earlier rows of a process, with the latest rows as its validation set.
+    """Start a boosting run on the earlier rows of a process; the latest rows are its validation set.
 
     Fits with `time=` call it to choose the number of rounds.
 
@@ -358,13 +358,13 @@ def advance_selection(rank: Rank, first: int, last: int) -> float:
 
 
 def end_round_selection(rank: Rank) -> None:
-    """Drop the run that `start_round_selection` has stored in `rank`, to free its memory."""
+    """Free the memory of the boosting run that `start_round_selection` has stored in `rank`."""
     rank.selection = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundSelection:
-    """A run on the earlier rows of a distributed fit, whose loss on the latest rows is compared.
+    """A boosting run on the earlier rows of a distributed fit, which is validated on the latest rows.
 
     Fits with `time=` use it; the latest rows are the validation set of the choice. `choose_rounds`
     calls the methods to choose the number of rounds. The rows are in the processes of the executor

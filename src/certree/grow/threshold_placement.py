@@ -12,7 +12,7 @@ from certree.interface.arrays import Float64
 from certree.rows.dates import DateColumns
 from certree.tree import ALL_LEFT, Tree, group_by_feature
 
-# Number of features whose values are copied and sorted together: eight float64 fill a cache line.
+# So many features are copied from rows to columns at a time: eight float64 fill a cache line.
 _FEATURES_AT_ONCE = 8
 
 
@@ -46,6 +46,8 @@ def place_thresholds(
         values, as they lie below or above all numbers and category codes, stay.
     """
     groups = list(group_by_feature(tree.feature, np.flatnonzero(tree.compares_numbers)))
+    if not groups:
+        return tree
     threshold = tree.threshold.copy()
     for first in range(0, len(groups), _FEATURES_AT_ONCE):
         batch = groups[first : first + _FEATURES_AT_ONCE]
@@ -53,7 +55,7 @@ def place_thresholds(
         columns.sort(axis=1)  # NaN comes last
         for (j, members), column in zip(batch, columns, strict=True):
             values = column[: np.searchsorted(column, np.inf, side="right")]
-            # Sorted thresholds are found faster.
+            # Binary search among the values is faster for ascending thresholds.
             group = members[np.argsort(threshold[members])]
             low, high = _find_gaps(values, threshold[group])
             is_below_all = np.isinf(low)
@@ -64,13 +66,14 @@ def place_thresholds(
             if dates and j in dates:
                 moved = dates[j].round_thresholds(moved, low, high)
             threshold[group[moves]] = moved
-    return tree.with_splits(threshold, tree.category_start, tree.categories) if groups else tree
+    return tree.with_splits(threshold, tree.category_start, tree.categories)
 
 
 def _find_gaps(values: NDArray[Any], threshold: Float64) -> tuple[Float64, Float64]:
     """Return the largest value not above each threshold, and the smallest above it, (k,) each.
 
-    They are -inf and inf where there is none. values: sorted, (n,); threshold: (k,).
+    They are -inf and inf where there is none. values: those of one feature, ascending, (n,);
+    threshold: thresholds on this feature, (k,).
     """
     place = np.searchsorted(values, threshold, side="right")
     low, high = np.full(len(place), -np.inf), np.full(len(place), np.inf)

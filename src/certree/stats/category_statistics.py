@@ -44,8 +44,8 @@ _FOLDS = 5
 MAX_TARGET_CLASSES = 5
 # Makes folds independent of the random draws of rounds, which use the same row keys.
 _SALT = np.uint64(0x6C6576656C730000)
-# Number of pairs of a node and a category for which it is decided together which child they go to.
-_MOST_MARKS = 1 << 22
+# Largest table of nodes by categories that `_list_category_sets` makes at a time, to limit memory.
+_MAX_TABLE_SIZE = 1 << 22
 
 Rows = NDArray[np.floating]
 
@@ -713,7 +713,8 @@ class CategoryStatistics:
         feature, threshold = trees.feature.copy(), trees.threshold.copy()
         missing_left, unseen_left = trees.missing_left.copy(), trees.unseen_left.copy()
         n_categories = np.diff(trees.category_start)
-        # For each kind of splits on categories: which nodes have it, and their sets in a row.
+        # Pairs of a mask of nodes and their category sets, one set after the other: first the nodes
+        # that split on categories already, then those that split on each column.
         sets = [(n_categories > 0, trees.categories)]
         for c, (q, values) in enumerate(
             zip(self._column_features, self.category_values, strict=True)
@@ -730,7 +731,7 @@ class CategoryStatistics:
                 missing_left[nodes] = unseen_left[nodes]
             goes_right = unseen_left[nodes]
             n_categories[nodes] = np.where(goes_right, len(order) - n_left, n_left)
-            chosen = _list_sets(self.categories[q], np.argsort(order), n_left, goes_right)
+            chosen = _list_category_sets(self.categories[q], np.argsort(order), n_left, goes_right)
             sets.append((is_own, chosen))
             feature[nodes], threshold[nodes] = self.features[q], 0
         codes = np.empty(n_categories.sum(), dtype=trees.categories.dtype)
@@ -758,16 +759,17 @@ class CategoryStatistics:
         return np.repeat(np.arange(n_features), self.n_columns // n_features)
 
 
-def _list_sets(
+def _list_category_sets(
     categories: Int32, place: Indices, n_left: Indices, goes_right: NDArray[np.bool_]
 ) -> Int32:
-    """List the category sets of some nodes, ascending within each set, one after the other.
+    """Return the category sets of k nodes, one after the other, each ascending.
 
-    A node divides the m categories of a feature by their order: the first n_left are in its set, or
-    those after them if `goes_right`. categories: all codes, ascending, (m,); place: position of
-    each category in the order, (m,); n_left, goes_right: for each node, (k,) each.
+    The nodes split on the same feature, whose m categories are ordered by a statistic. The set of a
+    node has the first n_left categories in this order, or all but these if `goes_right`.
+    categories: all codes, ascending, (m,); place: position of each category in the order, (m,);
+    n_left, goes_right: for each node, (k,) each.
     """
-    step = max(1, _MOST_MARKS // len(categories))
+    step = max(1, _MAX_TABLE_SIZE // len(categories))
     sets = [categories[:0]]
     for first in range(0, len(n_left), step):
         nodes = slice(first, first + step)
