@@ -1,5 +1,7 @@
 """The parameter max_time of boosted trees, with a clock that the tests set."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,7 @@ from certree import (
     load,
     save,
 )
+from certree.ensembles.round_selection import choose_rounds
 from certree.ensembles.time_limit import RoundTimer, TimeLimit
 from certree.show.model_description import describe_size
 
@@ -186,3 +189,19 @@ def test_timers_predict_by_the_last_block(clock):
     assert RoundTimer(TimeLimit.start(None)).has_time_for(10**9)
     assert TimeLimit.start(10).take_fraction(0.5).end == clock.now + 5
     assert not TimeLimit().take_fraction(0.5).is_set
+
+
+@pytest.mark.parametrize(
+    ("compute_loss", "n_rounds"), [(lambda n: 1 / n, 1600), (lambda n: abs(n - 10), 11)]
+)
+def test_a_search_without_time_keeps_the_best_rounds_or_all_if_the_loss_still_falls(
+    compute_loss, n_rounds, clock
+):
+    run = SimpleNamespace(losses=[])
+
+    def advance(runs, first, last):
+        clock.now += last - first
+        runs[0].losses.append([compute_loss(last)])
+
+    assert choose_rounds([run], 1600, TimeLimit.start(25), advance) == n_rounds
+    assert len(run.losses) == 7  # after 3, 4, 6, 8, 11, 16 and 23 rounds
