@@ -1658,13 +1658,18 @@ def round_threshold(threshold, low, high):
     return next((one for one in found if one is not None), threshold)
 
 
+def find_gap(column, threshold):
+    """Return the largest value of a column not above a threshold, and the smallest one above it."""
+    values = [float(x) for x in column if not math.isnan(x)]
+    low = max((x for x in values if x <= threshold), default=-math.inf)
+    return low, min((x for x in values if x > threshold), default=math.inf)
+
+
 def place_threshold(column, threshold, at_middle=True):
     """Return a threshold in its gap between values of a column that separates both in
     float32, too.
     """
-    values = [float(x) for x in column if not math.isnan(x)]
-    low = max((x for x in values if x <= threshold), default=-math.inf)
-    high = min((x for x in values if x > threshold), default=math.inf)
+    low, high = find_gap(column, threshold)
     wanted = compute_middle(low, high) if at_middle else float(threshold)
     below, above = round_to_float32(low), round_to_float32(high)
     if below == above:

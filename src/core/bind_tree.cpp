@@ -1,5 +1,6 @@
 // Python bindings of single trees.
 #include "bind.hpp"
+#include "grow/gaps.hpp"
 #include "grow/thresholds.hpp"
 
 namespace certree::bindings {
@@ -59,6 +60,22 @@ auto thresholds_near(const Doubles& wanted, const Doubles& low, const Doubles& h
 }
 
 template <class Real>
+auto find_gaps(const In<Real, 2>& X, const Ints& features, const In<std::int64_t, 1>& start,
+               const Doubles& threshold, int n_threads) {
+  const auto x = rows(X);
+  expect_codes("features", view(features), x.width);
+  const auto starts = sized("start", start, features.size() + 1);
+  if (starts.front() != 0 || !std::ranges::is_sorted(starts) ||
+      !std::cmp_equal(starts.back(), threshold.size()))
+    throw std::invalid_argument("start must ascend from 0 to the number of thresholds");
+  const FeatureThresholds thresholds{view(features), starts, view(threshold)};
+  const auto loop = [&](auto low, auto high) {
+    certree::find_gaps(x, thresholds, n_threads, low, high);
+  };
+  return run(loop, Column<double>(threshold.size()), Column<double>(threshold.size()));
+}
+
+template <class Real>
 void bind_tree_of(nb::module_& core) {
   core.def("apply", &apply<Real>, "feature"_array, "threshold"_array, "left"_array,
            "default_left"_array, "category_start"_array, "categories"_array, "X"_array,
@@ -73,6 +90,10 @@ void bind_tree_of(nb::module_& core) {
   core.def("mark_missing", &mark_lacking<Real>, "feature"_array, "threshold"_array, "left"_array,
            "default_left"_array, "category_start"_array, "categories"_array, "X"_array,
            "Return, for each node, whether a row that reaches it has NaN in the feature it tests.");
+  core.def("find_gaps", &find_gaps<Real>, "X"_array, "features"_array, "start"_array,
+           "threshold"_array, "n_threads"_a,
+           "Return the largest value of X not above each threshold and the smallest above it. Those "
+           "of features[i] ascend from threshold[start[i]] on.");
 }
 
 }  // namespace

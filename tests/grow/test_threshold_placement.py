@@ -29,7 +29,7 @@ from certree import (
     grow_dyadic,
     grow_kd,
 )
-from certree._core import choose_thresholds
+from certree._core import choose_thresholds, find_gaps
 from certree.grow import dyadic_grid
 from certree.grow.threshold_placement import place_thresholds
 from certree.rows.dates import convert_dates, learn_dates
@@ -91,6 +91,24 @@ def test_thresholds_are_those_of_the_twin(values, threshold, at_middle):
         assert not len(tree.float64_features)
     elif below != low or math.nextafter(low, math.inf) < high:
         assert tree.float64_features.tolist() == [0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "n_thresholds"), [(1, 1), (63, 2), (64, 0), (130, 7), (9000, 90)])
+def test_gaps_are_those_of_the_twin(dtype, n, n_thresholds):
+    rng = np.random.default_rng(n)
+    X = np.round(rng.normal(size=(n, 4)), 2).astype(dtype)
+    X[rng.random((n, 4)) < 0.1] = np.nan
+    features = np.array([3, 0, 1], np.int32)
+    # Some thresholds are equal, some are values of rows, and two lie outside of all values.
+    drawn = np.round(rng.normal(size=(2, n_thresholds)), 1)
+    thresholds = np.append(np.sort(drawn, axis=1).ravel(), [-99.0, 99.0])
+    start = np.array([0, n_thresholds, 2 * n_thresholds, len(thresholds)])
+    feature_of = np.repeat(features, np.diff(start))
+    expected = [reference.find_gap(X[:, j], t) for j, t in zip(feature_of, thresholds, strict=True)]
+    for n_threads in (1, 3):
+        found = find_gaps(X, features, start, thresholds, n_threads)
+        assert np.array_equal(found, np.transpose(expected))
 
 
 @given(st.lists(numbers, min_size=2, max_size=20), numbers)

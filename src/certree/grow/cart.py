@@ -188,7 +188,13 @@ class Cart(BaseEstimator):
         if self.max_bins is not None:
             return self._grow_histogram(rows)
         tree = self._grow_exact(rows)
-        return place_thresholds(tree, rows.X, at_middle=self.splitter == "best", dates=rows.dates)
+        return place_thresholds(
+            tree,
+            rows.X,
+            at_middle=self.splitter == "best",
+            dates=rows.dates,
+            n_threads=get_n_threads(rows.n_jobs),
+        )
 
     def _grow_exact(self, rows: TrainingSamples) -> Tree:
         """Return the tree that compares splits between any two values of a feature.

@@ -200,6 +200,7 @@ class Dyadic(BaseEstimator):
             rows.X,
             at_middle=False,
             dates=rows.dates,
+            n_threads=get_n_threads(rows.n_jobs),
         )
 
 

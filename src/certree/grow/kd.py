@@ -87,6 +87,7 @@ class KD(BaseEstimator):
             rows.X,
             at_middle=True,
             dates=rows.dates,
+            n_threads=get_n_threads(rows.n_jobs),
         )
 
 

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from certree.grow.threshold_placement import place_thresholds
 from certree.grow.training_samples import TrainingSamples
 from certree.interface.signatures import validate_arguments
+from certree.interface.threads import get_n_threads
 from certree.tree import LEAF, Tree
 
 
@@ -48,7 +49,13 @@ class SklearnTree(BaseEstimator):
             estimator.set_params(random_state=rows.random_state)
         weight = np.ones(len(rows.X)) if rows.weight is None else rows.weight
         tree = from_sklearn(estimator.fit(rows.X, rows.y, sample_weight=weight))
-        return place_thresholds(tree, rows.X, at_middle=False, dates=rows.dates)
+        return place_thresholds(
+            tree,
+            rows.X,
+            at_middle=False,
+            dates=rows.dates,
+            n_threads=get_n_threads(rows.n_jobs),
+        )
 
 
 @validate_arguments
