@@ -4,19 +4,23 @@ Public tables with 300, 1000, 3000 and up to 30,000 random training rows, and up
 rows. Log loss and error (for numbers: root mean squared error over the standard deviation). certree
 runs at its three qualities; the other libraries at their defaults with native categories, if they
 have them, and LightGBM also with early stopping (rate .05, 15 % validation rows, at most 2000
-rounds). One thread each. Fits that the result file has are not repeated.
+rounds). One thread each. The CPU time of fits below .2 seconds is the median of five. Fits that the
+result file has are not repeated.
 """
 
+from statistics import median
 from typing import Any
 
 import typer
 
-from benchmarks.peers import list_fits, make_boosters
+from benchmarks.peers import list_fits, make_boosters, measure_fit
 from benchmarks.results import run_missing
-from benchmarks.tables import Data, load_tables
+from benchmarks.tables import Data, Split, load_tables
 from certree import BoostedTreesClassifier, BoostedTreesRegressor
 
 SIZES, MAX_ROWS = (300, 1000, 3000), 30_000
+# Fits that take fewer seconds are repeated, so many in all.
+SHORT_SECONDS, N_REPEATS = 0.2, 5
 QUALITIES = {"certree": "default", "certree fast": "fast", "certree best": "best"}
 
 
@@ -34,10 +38,19 @@ def make_methods(data: Data) -> dict[str, Any]:
     return ours | make_boosters(data)
 
 
+def measure_fits(model: Any, split: Split) -> dict[str, float]:
+    """Fit a model, again if it takes little time, and return losses and median seconds."""
+    found = [measure_fit(model, split)]
+    if found[0]["seconds"] < SHORT_SECONDS:
+        found += [measure_fit(model, split) for _ in range(N_REPEATS - 1)]
+    return found[0] | {"seconds": median(fit["seconds"] for fit in found)}
+
+
 def main(only: str = "", splits: int = 3) -> None:
     """Run the missing fits; only: names of tables, separated by commas."""
     tables = load_tables(only, shipped=True)
-    run_missing("boosting", list_fits(tables, choose_sizes, lambda _: splits, make_methods))
+    fits = list_fits(tables, choose_sizes, lambda _: splits, make_methods, measure_fits)
+    run_missing("boosting", fits)
 
 
 if __name__ == "__main__":

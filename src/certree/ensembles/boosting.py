@@ -179,7 +179,7 @@ class BoostedTrees(StagedTrees):
     A subclass defines the loss (`_make_loss`), the conversion of targets (`_encode_targets`,
     `_decode_targets`) and of scores to predictions (`_predict_from_scores`, and its name for
     exports, `_link`), and sets the class attribute `_SCHEDULE`, a `RoundSchedule`: the values of
-    parameters that are "auto". It also has the constructor: this class has none of its own.
+    parameters that are "auto". The subclass also has the constructor: this class has none.
 
     Attributes
     ----------
@@ -187,7 +187,8 @@ class BoostedTrees(StagedTrees):
         All trees: first those that approximate a ridge regression (linear start), if there are some,
         see `BoostedTreesRegressor`; then those of the rounds.
     start_ : ndarray of shape (n_outputs,)
-        Constant that is added to the leaf values of all trees.
+        Scores before the first tree: the scores of a row are this constant plus the values of its
+        leaves in all trees.
     n_iter_ : int
         Number of rounds.
     learning_rate_ : float
@@ -195,9 +196,9 @@ class BoostedTrees(StagedTrees):
     stopped_by_ : {"max_iter", "early_stopping", "callbacks", "max_time"}
         What ended the rounds.
     thresholds_ : tuple of (int or None)
-        Number of random thresholds per feature that the tree of a round may split at; None: all
-        thresholds. Entries are used in turn, each for one round, or for two if rounds alternate
-        between 30 % and all features.
+        Number of random thresholds per feature that the tree of a round may split at; an entry None
+        stands for all thresholds. Entries are used in turn, each for one round, or for two if rounds
+        alternate between 30 % and all features.
     max_leaf_nodes_ : int or None
         Largest number of leaves of a tree; None: no limit.
     """
@@ -938,7 +939,8 @@ class BoostedTrees(StagedTrees):
         """Set `thresholds_` and `max_leaf_nodes_` from the parameters and n, the number of rows.
 
         `thresholds_` has the numbers of random thresholds per feature at which rounds may split,
-        used in turn; None: all thresholds. "auto" stands for the values of `_make_plan`.
+        used in turn; an entry None stands for all thresholds. "auto" stands for the values of
+        `_make_plan`.
         """
         plan, leaves, most = self._make_plan(n), self.max_leaf_nodes, self.max_thresholds
         self.max_leaf_nodes_ = plan.max_leaf_nodes if leaves == "auto" else leaves
@@ -1837,7 +1839,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     max_thresholds : int, "auto" or None, default="auto"
         Number of thresholds that are drawn for each tree and each feature with more than 32 values;
         the tree splits at no other thresholds. None: all thresholds. "auto": one for each 500 rows,
-        and at least 6. For numbers from 3000 rows on, unless quality is "fast", rounds alternate
+        and at least 6. In regression from 3000 rows on, unless quality is "fast", rounds alternate
         between these and all thresholds.
     subsample : float, default=0.75
         Fraction of the rows that are in-bag in a round. The loss on the out-of-bag rows determines the
@@ -1909,7 +1911,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     max_leaf_nodes_ : int or None
         Largest number of leaves of a tree.
     thresholds_ : tuple of (int or None)
-        Numbers of thresholds per feature that rounds have drawn in turn; None: all thresholds.
+        Numbers of thresholds per feature that rounds have drawn in turn; an entry None stands for all
+        thresholds.
     trees_ : Trees
         The trees: one for each round, or one for each round and averaged fit.
     start_ : ndarray of shape (1,) or (K,)

@@ -134,7 +134,7 @@ def fit_ridge(design: Float64, y: Float64, weight: Float64) -> Float64:
     design : ndarray of shape (n, q)
         Columns with weighted mean 0.
     y : ndarray of shape (n,)
-        Target.
+        Target; its weighted mean is subtracted.
     weight : ndarray of shape (n,)
         Weights of the rows, with mean 1.
     """

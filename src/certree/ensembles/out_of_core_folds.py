@@ -366,9 +366,8 @@ def end_round_selection(rank: Rank) -> None:
 class RoundSelection:
     """A boosting run on the earlier rows of a distributed fit, which is validated on the latest rows.
 
-    Fits with `time=` use it; the latest rows are the validation set of the choice. `choose_rounds`
-    calls the methods to choose the number of rounds. The rows are in the processes of the executor
-    (ranks); the run that the methods take and return stands for the runs there.
+    Fits with `time=` choose their number of rounds by it. The rows are in the processes of the
+    executor (ranks); the run that the methods take and return stands for the runs there.
 
     Parameters
     ----------
@@ -377,7 +376,7 @@ class RoundSelection:
     fit : FoldFit
         Start of the rounds on the earlier rows.
     run : Rounds
-        The run of the model, without rows.
+        The run of the model, without rows, of which `start_runs` returns a copy.
     """
 
     executor: Executor

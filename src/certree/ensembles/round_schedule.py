@@ -38,7 +38,7 @@ class RoundPlan:
     Parameters
     ----------
     n_folds : int
-        Number of folds, of four, whose validation loss chooses the number of rounds; 0: there are
+        How many of the four folds choose the number of rounds by their validation loss; 0: there are
         `max_rounds` rounds.
     min_rounds, max_rounds : int
         Smallest and largest number of rounds that folds may choose.
@@ -74,17 +74,17 @@ class RoundSchedule:
     Parameters
     ----------
     n_members, best_factor : int
-        Number of fits that are averaged with quality "best", and the factor of their largest number
-        of rounds.
+        Number of fits that are averaged with quality "best", and the factor by which their
+        `max_rounds` is multiplied.
     fast_rounds : int
         Number of rounds with quality "fast": as many as LightGBM's default makes in the same CPU
         time.
     learning_rate : float
-        Automatic learning rate of fits whose number of rounds is that of the table, or chosen by
-        folds. In all other fits it is 0.1.
+        Automatic learning rate of fits whose number of rounds is `max_rounds`, or chosen by folds. In
+        all other fits it is 0.1.
     n_folds : tuple of int
-        Number of folds, of four, whose validation loss chooses the number of rounds; 0: it is the
-        largest one.
+        How many of the four folds choose the number of rounds by their validation loss; 0: it is
+        `max_rounds`.
     min_rounds, max_rounds : tuple of int
         Smallest and largest number of rounds that folds may choose. The smallest one guards against
         folds whose loss rises early by chance.
@@ -139,8 +139,8 @@ class RoundSchedule:
     def get_learning_rate(self, *, follows_table: bool) -> float:
         """Return the automatic learning rate: the field `learning_rate` if `follows_table`, else 0.1.
 
-        follows_table: whether the number of rounds is that of this schedule, or chosen by
-        cross-validation, and not by `max_iter`, quality "fast" or early stopping.
+        follows_table: whether the number of rounds is `max_rounds`, or chosen by cross-validation,
+        and not by `max_iter`, quality "fast" or early stopping.
         """
         return self.learning_rate if follows_table else _REFERENCE_RATE
 

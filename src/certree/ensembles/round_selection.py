@@ -44,11 +44,11 @@ def choose_rounds(
     *,
     prefers_more: bool = False,
 ) -> int:
-    """Find the number of rounds with the smallest validation loss; it is at least 1.
+    """Find the number of rounds with the smallest validation loss, among those that are checked.
 
     All runs advance together and are changed. The loss is computed after 3 rounds and then whenever
     their number has grown by the factor sqrt(2). The search ends at the first of these checks, from
-    40 rounds on, at which the loss is not smaller than before.
+    40 rounds on, at which the loss is not below the smallest one before.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def choose_rounds(
         ``advance(runs, first, last)`` makes rounds of the runs, in place, and appends their
         validation losses; see `certree.ensembles.rounds.advance`.
     prefers_more : bool
-        Whether more rounds are chosen than those with the smallest loss, if their loss is at most
-        1 % larger. Set it for rows in time order: the next period differs from the one that
+        Whether the largest number of rounds is chosen whose loss is at most 1 % above the smallest
+        one. Set it for rows in time order: the next period differs from the one that
         validates, and too few rounds cost more on it than too many.
     """
     best, least, done, target, since = 1, np.inf, 0, _FIRST_CHECK, 0

@@ -93,7 +93,7 @@ class Rounds:
 
     A run is a complete sequence of rounds with its own seed; each round adds a tree. Training rows
     come first; a validation set may follow. The function `advance` makes rounds: it replaces
-    `scores` and appends to the last four fields, from `tree_batches` on.
+    `scores` and appends to `tree_batches`, `deviations`, `rows` and `losses`.
 
     Parameters
     ----------
@@ -110,9 +110,9 @@ class Rounds:
         row's values and of its number among equal rows; it does not depend on the row's position.
         Rows of a group share a key, so that they are in-bag together.
     thresholds : sequence of (int or None)
-        Number of random thresholds per feature that the tree of a round may split at; None: all
-        thresholds. Entries are used in turn, each for one round, or for
-        two if rounds alternate between 30 % and all features.
+        Number of random thresholds per feature that the tree of a round may split at; an entry
+        None stands for all thresholds. Entries are used in turn, each for one round, or for two if
+        rounds alternate between 30 % and all features.
     scores : ndarray of shape (n_outputs, n)
         Scores of the rows by the trees so far.
     seed : int
@@ -539,7 +539,7 @@ def start_run(
         Weights of the rows, on any scale; None: 1.
     thresholds : sequence of (int or None)
         Number of random thresholds per feature that the tree of a round may split at, used in turn;
-        None: all thresholds.
+        an entry None stands for all thresholds.
     seed : int
         Seed of the random draws.
     offset : ndarray of shape (n_outputs, n), or None

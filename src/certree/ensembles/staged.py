@@ -45,7 +45,7 @@ class StagedTrees(TreeModel):
     """Base class of models that predict from sums of the scores of trees, (n_outputs, n).
 
     A stage is the model after some of its rounds. A subclass defines `_compute_scores`,
-    `_iterate_scores` and `_predict_from_scores`. It also has the constructor.
+    `_iterate_scores` and `_predict_from_scores`. The subclass also has the constructor.
     """
 
     @abstractmethod
