@@ -101,6 +101,8 @@ def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
 
     Raise a ValueError if two columns have the same name.
     """
+    if isinstance(X, np.ndarray):
+        return None  # narwhals would look for all libraries of data frames first
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:
@@ -122,6 +124,8 @@ def expect_table(X: Any) -> None:
             "X must have shape (n_samples, n_features), got dictionaries: pass them as a data frame, "
             "such as pandas.DataFrame(X)"
         )
+    if isinstance(X, np.ndarray):
+        return
     if isinstance(nw.from_native(X, series_only=True, pass_through=True), nw.Series):
         raise ValueError(
             f"Expected 2D array, got a series of {len(X)} values instead: X must have shape "
