@@ -3,12 +3,13 @@
 A third of the rows tests. Each of eight stratified folds of the other rows is once the validation set
 that ends the rounds; the predictions of the eight models are averaged. The metric is 1 - area under the
 ROC curve for two classes, log loss for more, and RMSE for numbers. Only tables on which no default was
-chosen count. One thread; seconds are process CPU.
+chosen count. One thread; seconds are process CPU. Runs that the result file has are not repeated.
 """
 
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ import typer
 from sklearn.metrics import log_loss, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from benchmarks.results import store
+from benchmarks.results import run_missing
 from benchmarks.tabarena.certree.fitting import N_ITER_NO_CHANGE, fit_fold
 from benchmarks.tables import Data, has_chosen_defaults, load_tables, split_fraction
 
 N_FOLDS = 8
+MAX_ROWS = 30_000  # larger tables run only if they are named
 
 FitFold = Callable[[str, tuple[Any, Any], tuple[Any, Any]], Any]
 
@@ -112,20 +114,30 @@ def bag_folds(fit: FitFold, data: Data, seed: int, n_folds: int = N_FOLDS) -> tu
     return compute_error(kind, y_test, np.asarray(total)), seconds
 
 
+def measure_bags(fit: FitFold, data: Data, n_seeds: int) -> dict[str, float]:
+    """Return the mean error and seconds of `bag_folds` over so many splits of a table."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = [bag_folds(fit, data, seed) for seed in range(n_seeds)]
+    error, seconds = np.mean(results, axis=0)
+    return {"error": float(error), "seconds": float(seconds)}
+
+
 def main(only: str = "", methods: str = ",".join(METHODS), seeds: int = 3) -> None:
-    """Run the protocol; only: names of tables, methods: names of methods, separated by commas."""
-    rows = []
-    for name, data in load_tables(only).items():
-        if not only and (has_chosen_defaults(name) or len(data.y) > 30_000):
-            continue
-        for method in methods.split(","):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                results = [bag_folds(METHODS[method], data, seed) for seed in range(seeds)]
-            error, seconds = np.mean(results, axis=0)
-            rows.append({"table": name, "method": method, "error": error, "seconds": seconds})
-            print(name, method, f"{error:.5f} {seconds:.2f}", flush=True)
-    store("tabarena", rows)
+    """Run what the result file lacks; only: names of tables, methods: names, separated by commas."""
+    tables = [
+        (name, data)
+        for name, data in load_tables(only).items()
+        if only or not (has_chosen_defaults(name) or len(data.y) > MAX_ROWS)
+    ]
+    run_missing(
+        "tabarena",
+        [
+            ({"table": name, "method": method}, partial(measure_bags, METHODS[method], data, seeds))
+            for name, data in tables
+            for method in methods.split(",")
+        ],
+    )
 
 
 if __name__ == "__main__":
