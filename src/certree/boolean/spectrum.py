@@ -106,12 +106,14 @@ class Spectrum(ArrayRecord):
             The set of bits of each term: bit number j belongs to it if bit j % 64 of word j // 64
             is 1.
         coefficients : ndarray of float64, shape (k, K)
-            Coefficients of each term, one for each of K outputs.
+            Coefficients of each term, one for each of K outputs. A coefficient is multiplied by the
+            product over the term's bits of their signs x, or with `mean` of
+            ``(x - mean) / sqrt(1 - mean**2)``.
         bits : Bits
             The features and thresholds that define the bits.
         mean : ndarray of float64, shape (n_bits,), or None
             Means of the signs of the bits, strictly between -1 and 1; the sign of a bit is 1 if it
-            is 0, and -1 if it is 1. None: 0.
+            is 0, and -1 if it is 1. None: all means are 0.
 
         Returns
         -------

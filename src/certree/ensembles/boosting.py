@@ -1252,10 +1252,11 @@ class BoostedTrees(StagedTrees):
     def _get_interaction_groups(self) -> Any:
         """Return the groups of features that may interact, as a list of lists of feature indices.
 
-        They follow from the parameter `interaction_cst`. None: all features may interact.
-        "pairwise" becomes all pairs of features, "no_interactions" each feature by itself. Calendar
-        parts of dates (such as the month), which are further features, are in the groups of their
-        date columns.
+        They follow from the parameter `interaction_cst`; if it is None, all features may interact,
+        and the result is None, too. "pairwise" becomes all pairs of features, "no_interactions"
+        each feature by itself. Features without a group are in no list; the grower makes one more
+        group of them. Calendar parts of dates (such as the month), which are further features, are
+        in the groups of their date columns.
         """
         groups, p = self.interaction_cst, self.n_features_in_
         if groups is None:

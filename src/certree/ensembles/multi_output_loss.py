@@ -120,10 +120,14 @@ class MultiOutputLoss(Loss):
     def with_training_rows(self, y: NDArray[Any], weight: Float64 | None, rows: UInt64) -> Self:
         """Return a copy with `order`, and missing `factors`, computed from the training rows.
 
-        y: targets, (n_losses, n), or (n,) for quantiles; weight: (n,) or None; rows: hash of the
-        features of each row, (n,). Each target column is hashed together with `rows`, whatever the
-        order of the rows, and `order` sorts these hashes. Factors are computed for losses of
-        numbers that have none yet.
+        `order` has the indices of the losses in the order in which they are added: by ascending hash
+        of their target column together with `rows`, so that neither the order of the rows nor that
+        of the columns matters. `factors` has the factor of each loss in the sum, 1 / (n_losses * its
+        mean before the first round), so that units of targets do not matter. Factors of an earlier
+        fit are kept; log losses get none.
+
+        y: targets, (n_losses, n), or (n,) for quantiles; weight: row weights, (n,), or None; rows:
+        hash of the features of each row, (n,).
         """
         targets = self.encode_targets(y)
         ordered = self.with_order([hash_target(target, rows) for target in targets])

@@ -717,8 +717,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         """Fit to rows that are all calibration rows, with a tree that does not depend on them.
 
         The rows choose the posterior over all prunings (the tree after some nodes have become
-        leaves) with all class labels of their leaves, and certify its vote. All fitted attributes
-        are set.
+        leaves) with all class labels of their leaves, and certify its vote. Fitted attributes are
+        set, except `train_size_`, which the caller sets, and those that `_prepare_training` has set.
 
         The grower is a `Grid`, which halves a box that was given without the rows. training:
         features, class codes and weights of the rows of the fit; random_state: source of the

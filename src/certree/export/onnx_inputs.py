@@ -143,10 +143,10 @@ def write_named_inputs(graph: Graph, formula: Formula) -> str:
 
 
 class _Node(NamedTuple):
-    """An integer tensor of an ONNX graph, with which one computes as with a number.
+    """An integer tensor of an ONNX graph, with which one computes as with a number >= 0.
 
-    The operators +, -, *, % and // take an integer or another `_Node`. They add a node to the
-    graph, and return the `_Node` of its output.
+    The operators +, -, *, % and // take an integer or another `_Node` on their right. They add a
+    node to the graph, and return the `_Node` of its output. For negative numbers // rounds toward 0.
 
     Parameters
     ----------

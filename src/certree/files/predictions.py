@@ -242,7 +242,10 @@ class PredictionCounts:
     classes: dict[Any, int]
 
     def add(self, table: pa.Table) -> None:
-        """Add the rows of an output table, with its column "prediction", to the numbers in place."""
+        """Count the rows of an output table: add them to `n_rows`, and for a classifier to `classes`.
+
+        table: the rows; its column "prediction" holds the predicted classes or numbers.
+        """
         self.n_rows += len(table)
         if self.classes:
             for entry in table["prediction"].value_counts().to_pylist():

@@ -27,8 +27,10 @@ GetValues = Callable[..., Float64]
 class PrefixCounts:
     """Histogram of float64 values by the leading bits (prefix) of their 64-bit encoding.
 
-    The encoding preserves the order of the values; `_encode` computes it. Adding two objects gives
-    the histogram of the values of both.
+    The encoding preserves the order of the values; `_encode` computes it. A prefix is the encoding
+    shifted to the right: `count_prefixes` keeps the first 22, 43 or all 64 bits. Adding two objects
+    gives the histogram of the values of both, if their prefixes have equally many bits and their
+    weights the same unit.
 
     Parameters
     ----------

@@ -401,7 +401,10 @@ class WorkerLinks:
             try:
                 await asyncio.wait_for(stream.read_bytes(len(_READY)), 2 * _PATIENCE)
             except (closed, TimeoutError) as error:
-                raise ConnectionResetError(f"{address} has not accepted the connection") from error
+                raise ConnectionResetError(
+                    f"the worker at {address} has closed the connection, or has not accepted it within "
+                    f"{2 * _PATIENCE:g} s; Dask's client connects the workers of the fit again"
+                ) from error
         return self._make_link(comm, is_parent=False)
 
     def _make_link(self, comm: Any, *, is_parent: bool) -> _Link:

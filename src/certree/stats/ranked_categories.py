@@ -403,8 +403,8 @@ def find_rows_of_categories(
 
     features: the rows, (n, p). categorical: which features hold category codes, (p,); None: none
     does. The result holds the indices of the features, the category codes that occur in each, and
-    the index of each row's category among them. Return None if there is no such feature, or the
-    table is sparse.
+    the index of each row's category among them; for a missing value it is their number. Return None
+    if there is no such feature, or the table is sparse.
     """
     if categorical is None or not isinstance(features, DenseFeatures):
         return None

@@ -275,9 +275,9 @@ def _add_name(names: tuple[str, ...], rows: list[list[str]]) -> tuple[str, ...]:
 def _name_columns(names: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
     """Name the columns without a name by their position: "column 1" and so on.
 
-    names: names in the header, "" for none. Return the names of all columns, and the set of the
-    names of those without one. Names that pandas gives, such as "Unnamed: 0", are kept but count as
-    no name.
+    names: names in the header; "", or only spaces, for none. Return the names of all columns, and
+    the set of the names of those without one. Names that pandas gives, such as "Unnamed: 0", are
+    kept but count as no name.
     """
     named, unnamed = [], []
     for place, name in enumerate(names, 1):

@@ -301,6 +301,11 @@ def occam_leaf(risk: float, share: float, n: float, complexity: float, log_delta
     float
         Bound on the error in the leaf.
 
+    Raises
+    ------
+    ValueError
+        If `share` is not in (0, 1], or `log_delta` is not below 0.
+
     References
     ----------
     Sidak, "Rectangular confidence regions for the means of multivariate normal distributions", JASA
