@@ -255,8 +255,9 @@ class UpdatableTree(TreeVoteEstimator):
         """
         if self.seen_rows_ is None:
             raise ValueError(
-                f"{caller} needs seen_rows_, but this model has none, as it was fitted with other "
-                "parameters, comes from compact, or was saved without it: fit it again"
+                f"{caller} needs seen_rows_, but the model has none, as it was fitted with other "
+                "parameters, comes from compact, or was saved without it: call fit with all its rows "
+                "again, with parameters that allow updates"
             )
         check_parameters_of_fit(self, *_IGNORED_PARAMETERS, extension=caller, refit_hint="")
         return self.seen_rows_

@@ -232,7 +232,8 @@ class ValidationEncoding:
     weight_scaling : WeightScaling or None
         Function that scales weights; None: they are not scaled.
     has_hashes : bool
-        Whether a classifier stores hashes of the rows, by which it later detects them.
+        Whether a classifier stores hashes of the validation rows, because they choose its number of
+        rounds; the fitted model later recognizes the rows by them. A regressor ignores it.
     """
 
     encoder: Any

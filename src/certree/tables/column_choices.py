@@ -81,7 +81,8 @@ def choose_columns(
     Raises
     ------
     ValueError
-        If no value of a needed column shows its decimal mark, or its order of day and month.
+        If no value of a needed column shows its decimal mark, the order of day and month or the
+        century of its dates, or if its values contradict the mark or the order that the user states.
     """
     if not files:
         return {}, {}, None

@@ -311,11 +311,15 @@ class PosteriorFamily(ArrayRecord):
 
         temperatures: a row for each of g posteriors, and a column for each of t inverse
         temperatures, in the order of the arguments of `solve` (for PAC-Bayes lambda_error and
-        lambda_penalty), (g, t); votes: the prediction of each node as a leaf, and statistics of the
-        validation set; n_threads: number of threads. Keys are "left", "gains", "stop", "split" and
-        "prune" (tree and terms), "theta" (their factors, (g, f)), "label", "frequency" and
-        "validation" (the fields label, values and validation of `votes`), and "n_threads"; the
-        caller adds "loss".
+        lambda_penalty), (g, t); votes: the class, probabilities or mean that each node predicts as a
+        leaf, and statistics of the validation set; n_threads: number of threads.
+
+        Keys: "left" (left child of each of m nodes); "gains" (the field `gains`, (m, f): change of
+        each of f terms of the log weight if the node is split); "stop" and "split" (prior log weights
+        of a node as a leaf and of its split, (m,) each); "theta" (factors of the terms, (g, f), from
+        `compute_theta`); "prune" (whether to use the pruning of largest weight instead of the
+        posterior); "label", "frequency" and "validation" (the fields label, values and validation of
+        `votes`); "n_threads". The caller adds "loss".
         """
         return {
             "left": self.tree.left,
