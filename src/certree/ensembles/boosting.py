@@ -1343,7 +1343,7 @@ class BoostedTrees(StagedTrees):
         start_runs: Callable[[int], list[Rounds]],
         advance: Callable[[list[Rounds], int, int], Any] = advance,
     ) -> int:
-        """Return the number of rounds with the smallest validation loss, at least the plan's.
+        """Return the number of rounds with the smallest validation loss; `RoundPlan` limits it.
 
         Parameters
         ----------
