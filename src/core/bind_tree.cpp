@@ -90,10 +90,11 @@ void bind_tree_of(nb::module_& core) {
   core.def("mark_missing", &mark_lacking<Real>, "feature"_array, "threshold"_array, "left"_array,
            "default_left"_array, "category_start"_array, "categories"_array, "X"_array,
            "Return, for each node, whether a row that reaches it has NaN in the feature it tests.");
-  core.def("find_gaps", &find_gaps<Real>, "X"_array, "features"_array, "start"_array,
-           "threshold"_array, "n_threads"_a,
-           "Return the largest value of X not above each threshold and the smallest above it. Those "
-           "of features[i] ascend from threshold[start[i]] on.");
+  core.def(
+      "find_gaps", &find_gaps<Real>, "X"_array, "features"_array, "start"_array, "threshold"_array,
+      "n_threads"_a,
+      "Return the largest value of X not above each threshold and the smallest above it. Those "
+      "of features[i] ascend from threshold[start[i]] on.");
 }
 
 }  // namespace

@@ -35,9 +35,7 @@ CERTREE_SIMD_CLONES void count_below(const double* threshold, std::int64_t n_thr
 class GapsOfFeature {
  public:
   GapsOfFeature(std::int32_t feature, std::span<const double> threshold)
-      : feature_(feature),
-        threshold_(threshold),
-        ranges_(threshold.size() + 1) {}
+      : feature_(feature), threshold_(threshold), ranges_(threshold.size() + 1) {}
 
   // Adds the rows from begin to end.
   template <class Real>
@@ -89,7 +87,8 @@ template <class Real>
 void find_gaps(Table<const Real> rows, const FeatureThresholds& thresholds, int n_threads,
                std::span<double> low, std::span<double> high) {
   const std::int64_t n_features = std::ssize(thresholds.features);
-  const std::int64_t n_parts = std::max<std::int64_t>(std::min<std::int64_t>(n_threads, n_features), 1);
+  const std::int64_t n_parts =
+      std::max<std::int64_t>(std::min<std::int64_t>(n_threads, n_features), 1);
   parallel_for(n_parts, n_threads, [&](std::int64_t part) {
     const auto begin = static_cast<std::size_t>(n_features * part / n_parts);
     const auto end = static_cast<std::size_t>(n_features * (part + 1) / n_parts);
