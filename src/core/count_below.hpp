@@ -1,4 +1,4 @@
-// Binning of values: how many thresholds lie below each.
+// How many thresholds lie below each of some values, by which values are binned.
 #pragma once
 
 #include <array>
@@ -10,19 +10,26 @@ namespace {
 
 constexpr std::size_t kPivots = 7;
 constexpr std::uint8_t kMissingCode = 255;  // bin of NaN
-// Values that one call of count_below() bins.
+// Values that are searched together.
 constexpr std::size_t kValuesAtOnce = 256;
 
-// Writes to code[r] the number of thresholds below x[r], or kMissingCode for NaN.
+// Appends infinite thresholds, which no value exceeds, until there are as many as a search
+// compares.
+inline void pad_thresholds(std::vector<double>& threshold) {
+  std::size_t n = kPivots;
+  while (n < threshold.size()) n = 2 * n + 1;
+  threshold.resize(n, kInfinity);
+}
+
+// Writes to below[r] the number of thresholds below x[r]; 0 for NaN.
 //
 // Branch-free binary searches of all values advance together, as branches would be mispredicted
 // half of the time. The first three steps compare with all kPivots pivots, which takes less time
 // than to fetch one threshold per value and step.
 //
-// threshold: (n,) ascending, with n = 2^k - 1 >= kPivots; x and code: (kValuesAtOnce,).
-CERTREE_SIMD_CLONES void count_below(const double* threshold, std::size_t n, const double* x,
-                                     std::uint8_t* code) noexcept {
-  std::array<std::uint64_t, kValuesAtOnce> below;
+// threshold: (n,) ascending, padded by pad_thresholds(); x and below: (kValuesAtOnce,).
+CERTREE_INLINE void search_thresholds(const double* threshold, std::size_t n, const double* x,
+                                      std::uint64_t* below) {
   std::array<double, kPivots> pivot;
   const std::uint64_t stride = (n + 1) / (kPivots + 1);
   for (std::size_t j = 0; j < kPivots; ++j) pivot[j] = threshold[(j + 1) * stride - 1];
@@ -34,6 +41,20 @@ CERTREE_SIMD_CLONES void count_below(const double* threshold, std::size_t n, con
   for (std::uint64_t step = stride / 2; step > 0; step /= 2)
     for (std::size_t r = 0; r < kValuesAtOnce; ++r)
       below[r] += step & -static_cast<std::uint64_t>(threshold[below[r] + step - 1] < x[r]);
+}
+
+// The same, compiled for each processor.
+[[maybe_unused]] CERTREE_SIMD_CLONES void count_below(const double* threshold, std::size_t n,
+                                                      const double* x,
+                                                      std::uint64_t* below) noexcept {
+  search_thresholds(threshold, n, x, below);
+}
+
+// Writes to code[r] the number of at most 254 thresholds below x[r], or kMissingCode for NaN.
+[[maybe_unused]] CERTREE_SIMD_CLONES void bin_values(const double* threshold, std::size_t n,
+                                                     const double* x, std::uint8_t* code) noexcept {
+  std::array<std::uint64_t, kValuesAtOnce> below;
+  search_thresholds(threshold, n, x, below.data());
   for (std::size_t r = 0; r < kValuesAtOnce; ++r)
     code[r] = x[r] == x[r] ? static_cast<std::uint8_t>(below[r]) : kMissingCode;
 }

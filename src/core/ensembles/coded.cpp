@@ -104,8 +104,7 @@ std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, 
       by_feature(thresholds,
                  [&](std::uint32_t feature, std::vector<double> own) {
                    if (own.size() > kMostThresholds) return false;
-                   // As many as a binary search compares.
-                   own.resize(std::max(2 * std::bit_floor(own.size()) - 1, kPivots), kInfinity);
+                   pad_thresholds(own);
                    add(feature, 1, std::move(own));
                    return true;
                  }) &&
@@ -265,7 +264,7 @@ void CodedTrees::code(const Table<const Real>& X, std::int64_t begin, std::int64
     if (one.thresholds.empty())
       mark_categories(x.data(), one.n_planes, own);
     else
-      count_below(one.thresholds.data(), one.thresholds.size(), x.data(), own);
+      bin_values(one.thresholds.data(), one.thresholds.size(), x.data(), own);
     counter.add(one.n_planes * kLanes);
   }
 }

@@ -175,7 +175,7 @@ void encode(std::span<const double> column, std::span<const double> bounds, std:
     const std::size_t n = std::min(kValuesAtOnce, column.size() - first);
     count_steps(n);
     std::copy_n(column.data() + first, n, x.data());
-    count_below(padded.data(), padded.size(), x.data(), bin.data());
+    bin_values(padded.data(), padded.size(), x.data(), bin.data());
     for (std::size_t i = 0; i < n; ++i) {
       low[bin[i]] = std::min(low[bin[i]], x[i]);
       high[bin[i]] = std::max(high[bin[i]], x[i]);
