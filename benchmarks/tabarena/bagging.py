@@ -133,7 +133,10 @@ def main(only: str = "", methods: str = ",".join(METHODS), seeds: int = 3) -> No
     run_missing(
         "tabarena",
         [
-            ({"table": name, "method": method}, partial(measure_bags, METHODS[method], data, seeds))
+            (
+                {"table": name, "method": method, "seeds": seeds},
+                partial(measure_bags, METHODS[method], data, seeds),
+            )
             for name, data in tables
             for method in methods.split(",")
         ],
