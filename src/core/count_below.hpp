@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::size_t kPivots = 7;
 constexpr std::uint8_t kMissingCode = 255;  // bin of NaN
-// Values that are searched together.
+// Number of values whose searches advance together.
 constexpr std::size_t kValuesAtOnce = 256;
 
-// Appends infinite thresholds, which no value exceeds, until there are as many as a search
-// compares.
+// Appends infinite thresholds, which no value exceeds, until there are 2^k - 1 >= kPivots, as
+// search_thresholds() needs.
 inline void pad_thresholds(std::vector<double>& threshold) {
   std::size_t n = kPivots;
   while (n < threshold.size()) n = 2 * n + 1;
@@ -43,14 +43,15 @@ CERTREE_INLINE void search_thresholds(const double* threshold, std::size_t n, co
       below[r] += step & -static_cast<std::uint64_t>(threshold[below[r] + step - 1] < x[r]);
 }
 
-// The same, compiled for each processor.
+// search_thresholds(), compiled for several kinds of processor.
 [[maybe_unused]] CERTREE_SIMD_CLONES void count_below(const double* threshold, std::size_t n,
                                                       const double* x,
                                                       std::uint64_t* below) noexcept {
   search_thresholds(threshold, n, x, below);
 }
 
-// Writes to code[r] the number of at most 254 thresholds below x[r], or kMissingCode for NaN.
+// Writes to code[r] the number of thresholds below x[r], of which there are at most 254, or
+// kMissingCode for NaN.
 [[maybe_unused]] CERTREE_SIMD_CLONES void bin_values(const double* threshold, std::size_t n,
                                                      const double* x, std::uint8_t* code) noexcept {
   std::array<std::uint64_t, kValuesAtOnce> below;

@@ -6,21 +6,21 @@
 namespace certree {
 namespace {
 
-// Rows that are searched for one feature after another: they fit into the cache, and are so many
-// that loading the thresholds of a feature costs little.
+// Number of rows that are read for one feature after another: few enough that their cache lines
+// stay in the cache, and enough that loading the thresholds of each feature costs little.
 constexpr std::int64_t kBlock = 4096;
 
-// Finds the gaps of the thresholds of one feature in blocks of rows.
-class GapsOfFeature {
+// Gaps of the thresholds of one feature, from the values of the rows that have been added.
+class FeatureGaps {
  public:
-  GapsOfFeature(std::int32_t feature, std::span<const double> threshold)
+  FeatureGaps(std::int32_t feature, std::span<const double> threshold)
       : feature_(feature),
         threshold_(threshold.begin(), threshold.end()),
         ranges_(threshold.size() + 1) {
     pad_thresholds(threshold_);
   }
 
-  // Adds the rows from begin to end.
+  // Adds the values of the rows begin, ..., end - 1.
   template <class Real>
   void add(Table<const Real> rows, std::int64_t begin, std::int64_t end) {
     constexpr std::int64_t kMost = kValuesAtOnce;
@@ -48,7 +48,7 @@ class GapsOfFeature {
     std::array<std::uint64_t, kValuesAtOnce> below;
     count_below(threshold_.data(), threshold_.size(), value.data(), below.data());
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
-      // Comparisons with NaN are false.
+      // Comparisons with NaN are false, so that it changes no range.
       Range& range = ranges_[below[i]];
       range.least = value[i] < range.least ? value[i] : range.least;
       range.most = value[i] > range.most ? value[i] : range.most;
@@ -57,7 +57,8 @@ class GapsOfFeature {
 
   std::int32_t feature_;
   std::vector<double> threshold_;
-  // The values above each threshold, and up to the next one; the first are those below all.
+  // Smallest and largest value above each threshold and up to the next one; the first range is up
+  // to the first threshold.
   std::vector<Range> ranges_;
 };
 
@@ -76,13 +77,13 @@ void find_gaps(Table<const Real> rows, const FeatureThresholds& thresholds, int 
       return std::pair(static_cast<std::size_t>(thresholds.start[i]),
                        static_cast<std::size_t>(thresholds.start[i + 1] - thresholds.start[i]));
     };
-    std::vector<GapsOfFeature> gaps;
+    std::vector<FeatureGaps> gaps;
     for (std::size_t i = begin; i < end; ++i) {
       const auto [first, n] = range(i);
       gaps.emplace_back(thresholds.features[i], thresholds.value.subspan(first, n));
     }
     for (std::int64_t row = 0; row < rows.n_rows; row += kBlock)
-      for (GapsOfFeature& of : gaps) {
+      for (FeatureGaps& of : gaps) {
         count_steps(kBlock);
         of.add(rows, row, std::min(row + kBlock, rows.n_rows));
       }

@@ -5,8 +5,8 @@
 
 namespace certree {
 
-// Thresholds by feature: those of features[i] are value[start[i]], ..., value[start[i + 1] - 1], in
-// ascending order.
+// Thresholds of several features. Those of features[i] are value[start[i]], ...,
+// value[start[i + 1] - 1], ascending.
 struct FeatureThresholds {
   std::span<const std::int32_t> features;
   std::span<const std::int64_t> start;
