@@ -1,4 +1,7 @@
-"""Arrays of parts lie in files, which go away."""
+"""Arrays of blocks are in files, which are deleted in any case."""
+
+import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,3 +42,13 @@ def test_nothing_is_left_where_a_fit_ends_early(error):
     with pytest.raises(error):
         stop()
     assert not folders[0].exists()
+
+
+def test_an_empty_view_does_not_keep_its_array_in_memory():
+    with open_scratch() as scratch:
+        block = part(1.0, 1000)
+        stored = scratch.store(replace(block, y_val=block.y[:0]))
+        kept = weakref.ref(block.y)
+        del block
+        assert kept() is None
+        assert stored.n_val == 0

@@ -53,12 +53,12 @@ class Scratch:
         """Copy an array to a file of the scratch folder, and return a memory map of the copy.
 
         name: name of the file, which is reused if it holds an array of this shape and dtype;
-        values: the array. An empty array is returned as it is, without a file.
+        values: the array. Of an empty array a copy is returned, without a file.
         """
         if not values.size:
             if self._mapped.pop(name, None) is not None:
                 (self.folder / name).unlink()
-            return values
+            return values.copy()  # An empty view would keep the array it was taken from in memory.
         mapped = self._mapped.get(name)
         if mapped is None or mapped.shape != values.shape or mapped.dtype != values.dtype:
             mapped = self._mapped[name] = self.map_file(name, values.shape, values.dtype)
