@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cstring>
 
 #include "count_below.hpp"
 #include "walk.hpp"
@@ -9,8 +10,6 @@
 namespace certree {
 namespace {
 
-// So many are counted in a byte.
-constexpr std::size_t kMostLeaves = 255;
 // The code of missing values; numbers have smaller ones.
 constexpr std::uint8_t kMissing = kMissingCode;
 static_assert(kLanes == kValuesAtOnce);
@@ -128,34 +127,100 @@ void mark_categories(const double* x, std::uint32_t n_planes, std::uint8_t* code
   }
 }
 
-// leaf: (kLanes,) numbered from left to right. Splits and parts have ends that are read: compilers
-// unroll loops whose turns they know, instead of making lanes of the loops over rows in them.
-CERTREE_SIMD_CLONES void send(const CodedSplit* split, const SetPart* part,
-                              const std::uint8_t* codes, std::uint8_t* leaf) noexcept {
-  std::array<std::uint8_t, kLanes> at{}, held;
-  for (; split->n_left != 0; ++split) {
-    const std::uint8_t* code = codes + split->plane * kLanes;
-    if (split->has_set) {
-      held.fill(0);
-      for (; part->bits != 0; ++part) {
-        const std::uint8_t* const plane = codes + part->plane * kLanes;
-        const std::uint8_t bits = part->bits;
-        for (std::size_t r = 0; r < kLanes; ++r)
-          held[r] = static_cast<std::uint8_t>(held[r] | (plane[r] & bits));
-      }
-      ++part;
-      code = held.data();
-    }
-    const auto [low, more, first, n_left] =
-        std::array{split->low, split->more, split->first, split->n_left};
-    for (std::size_t r = 0; r < kLanes; ++r) {
-      const auto above = static_cast<std::uint8_t>(code[r] - low);
-      const auto right = static_cast<std::uint8_t>(-(above > more));
-      const auto here = static_cast<std::uint8_t>(-(at[r] == first));
-      at[r] = static_cast<std::uint8_t>(at[r] + (right & here & n_left));
-    }
+// A byte for each of as many rows as the widest register of most processors holds. Operations are
+// byte by byte; comparisons give 255 where they hold and else 0.
+#if defined(__GNUC__)
+using Bytes [[gnu::vector_size(32)]] = std::uint8_t;
+#else
+struct Bytes {
+  std::array<std::uint8_t, 32> byte{};
+
+  // Returns the bytes f(one, other).
+  template <class F>
+  static Bytes combine(const Bytes& one, const Bytes& other, const F& f) {
+    Bytes result;
+    for (std::size_t i = 0; i < result.byte.size(); ++i)
+      result.byte[i] = static_cast<std::uint8_t>(f(one.byte[i], other.byte[i]));
+    return result;
   }
-  std::ranges::copy(at, leaf);
+  static Bytes fill(std::uint8_t x) {
+    Bytes result;
+    result.byte.fill(x);
+    return result;
+  }
+  Bytes operator-(std::uint8_t x) const { return combine(*this, fill(x), std::minus<>{}); }
+  Bytes operator&(const Bytes& x) const { return combine(*this, x, std::bit_and<>{}); }
+  Bytes operator&(std::uint8_t x) const { return *this & fill(x); }
+  Bytes operator~() const { return combine(*this, fill(255), std::bit_xor<>{}); }
+  Bytes operator<=(std::uint8_t x) const {
+    return combine(*this, fill(x), [](int a, int b) { return a <= b ? 255 : 0; });
+  }
+  Bytes operator==(std::uint8_t x) const {
+    return combine(*this, fill(x), [](int a, int b) { return a == b ? 255 : 0; });
+  }
+  Bytes& operator|=(const Bytes& x) { return *this = combine(*this, x, std::bit_or<>{}); }
+  Bytes& operator+=(const Bytes& x) { return *this = combine(*this, x, std::plus<>{}); }
+};
+#endif
+constexpr std::size_t kBytes = sizeof(Bytes);
+
+// A byte for each of so many rows that all splits of a tree leave them in registers. These are no
+// array, which compilers would keep in memory.
+struct RowBytes {
+  Bytes a{}, b{}, c{}, d{};
+
+  CERTREE_INLINE void load(const std::uint8_t* from) {
+    std::memcpy(&a, from, kBytes);
+    std::memcpy(&b, from + kBytes, kBytes);
+    std::memcpy(&c, from + 2 * kBytes, kBytes);
+    std::memcpy(&d, from + 3 * kBytes, kBytes);
+  }
+  CERTREE_INLINE void store(std::uint8_t* to) const {
+    std::memcpy(to, &a, kBytes);
+    std::memcpy(to + kBytes, &b, kBytes);
+    std::memcpy(to + 2 * kBytes, &c, kBytes);
+    std::memcpy(to + 3 * kBytes, &d, kBytes);
+  }
+  CERTREE_INLINE void add_bits(const RowBytes& other, std::uint8_t bits) {
+    a |= other.a & bits;
+    b |= other.b & bits;
+    c |= other.c & bits;
+    d |= other.d & bits;
+  }
+};
+
+// Moves rows that are at the first leaf of the split's node to the right if their code says so.
+CERTREE_INLINE void pass_split(const CodedSplit& split, const Bytes& code, Bytes& at) {
+  const auto goes_left = (Bytes)(code - split.low <= split.more);
+  const auto is_here = (Bytes)(at == split.first);
+  at += ~goes_left & is_here & split.n_left;
+}
+
+// leaf: (kLanes,) numbered from left to right.
+CERTREE_SIMD_CLONES void send(const CodedSplit* first_split, const SetPart* first_part,
+                              const std::uint8_t* codes, std::uint8_t* leaf) noexcept {
+  for (std::size_t row = 0; row < kLanes; row += sizeof(RowBytes)) {
+    const SetPart* part = first_part;
+    RowBytes at;
+    for (const CodedSplit* split = first_split; split->n_left != 0; ++split) {
+      RowBytes code;
+      if (split->has_set) {
+        for (; part->bits != 0; ++part) {
+          RowBytes plane;
+          plane.load(codes + part->plane * kLanes + row);
+          code.add_bits(plane, part->bits);
+        }
+        ++part;
+      } else {
+        code.load(codes + split->plane * kLanes + row);
+      }
+      pass_split(*split, code.a, at.a);
+      pass_split(*split, code.b, at.b);
+      pass_split(*split, code.c, at.c);
+      pass_split(*split, code.d, at.d);
+    }
+    at.store(leaf + row);
+  }
 }
 
 }  // namespace
@@ -269,13 +334,14 @@ void CodedTrees::code(const Table<const Real>& X, std::int64_t begin, std::int64
   }
 }
 
-void CodedTrees::find(std::size_t t, const std::uint8_t* codes, std::int32_t* node,
-                      StepCounter& counter) const {
-  const Begin& begin = trees_[t - first_];
-  std::array<std::uint8_t, kLanes> leaf;
-  send(splits_.data() + begin.split, parts_.data() + begin.part, codes, leaf.data());
-  for (std::size_t r = 0; r < kLanes; ++r) node[r] = leaves_[begin.leaf + leaf[r]];
+CodedLeaves CodedTrees::find(std::size_t t, const std::uint8_t* codes,
+                             std::span<std::uint8_t> position, StepCounter& counter) const {
+  const std::size_t tree = t - first_;
+  const Begin& begin = trees_[tree];
+  const std::size_t end = tree + 1 < trees_.size() ? trees_[tree + 1].leaf : leaves_.size();
+  send(splits_.data() + begin.split, parts_.data() + begin.part, codes, position.data());
   counter.add(kLanes);
+  return {std::span(leaves_).subspan(begin.leaf, end - begin.leaf), position};
 }
 
 template void CodedTrees::code(const Table<const float>&, std::int64_t, std::int64_t, std::uint8_t*,

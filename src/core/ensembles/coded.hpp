@@ -16,6 +16,8 @@ namespace certree {
 
 // Rows of a block.
 inline constexpr std::int64_t kLanes = 256;
+// Largest number of leaves of a tree: positions of leaves fit in a byte.
+inline constexpr std::size_t kMostLeaves = 255;
 
 // A feature that nodes compare with thresholds, by one byte a row, or with sets, by one bit a
 // category.
@@ -40,6 +42,12 @@ struct SetPart {
   std::uint8_t bits;  // 0 ends the parts of a set
 };
 
+// The leaves of a tree that the rows of a block reach.
+struct CodedLeaves {
+  std::span<const std::int32_t> node;      // of each leaf of the tree, from left to right
+  std::span<const std::uint8_t> position;  // (kLanes,) of each row's leaf among these
+};
+
 class CodedTrees {
  public:
   // Whether a tree has few enough leaves and categories; alone, it has few enough thresholds then.
@@ -54,9 +62,10 @@ class CodedTrees {
   template <class Real>
   void code(const Table<const Real>& X, std::int64_t begin, std::int64_t width, std::uint8_t* codes,
             StepCounter& counter) const;
-  // node: (kLanes,) the leaf of each row in tree t, numbered among all nodes.
-  void find(std::size_t t, const std::uint8_t* codes, std::int32_t* node,
-            StepCounter& counter) const;
+  // Returns the leaves that rows with these codes reach in tree t. position: (kLanes,) is written
+  // to, and the result refers to it.
+  CodedLeaves find(std::size_t t, const std::uint8_t* codes, std::span<std::uint8_t> position,
+                   StepCounter& counter) const;
 
  private:
   // Where what belongs to a tree begins.

@@ -55,7 +55,7 @@ void take_walked(const TreesView& trees, std::size_t first, std::size_t last,
   });
 }
 
-// The same by codes.
+// Calls take(t, i, width, leaves) for the same trees, with the leaves of a block as `CodedLeaves`.
 template <class Real, class Take>
 void take_coded(const CodedTrees& coded, std::size_t first, std::size_t last,
                 const Table<const Real>& X, int n_threads, const Take& take) {
@@ -64,16 +64,15 @@ void take_coded(const CodedTrees& coded, std::size_t first, std::size_t last,
     const std::int64_t begin = b * kLanes, width = std::min(kLanes, X.n_rows - begin);
     const auto codes = make_buffer<std::uint8_t>(coded.n_codes());
     coded.code(X, begin, width, codes.get(), counter);
-    for (std::size_t t = first; t < last; ++t) {
-      std::int32_t node[kLanes];
-      coded.find(t, codes.get(), node, counter);
-      take(t, begin, width, node);
-    }
+    std::array<std::uint8_t, kLanes> position;
+    for (std::size_t t = first; t < last; ++t)
+      take(t, begin, width, coded.find(t, codes.get(), position, counter));
     counter.flush();
   });
 }
 
-// The same in the way that takes less time: by codes of many rows for small trees, else by walks.
+// Does the one or the other, whichever takes less time: codes of many rows for small trees, else
+// walks.
 template <class Real, class Take>
 void take_leaves(const TreesView& trees, std::size_t first, std::size_t last,
                  const Table<const Real>& X, int n_threads, const Take& take) {
@@ -138,7 +137,7 @@ CERTREE_INLINE void attribute_row(const TreesView& trees, const Router& router,
 
 namespace {
 
-// Adds what leaves say to the scores of rows, stage by stage.
+// Adds the values of leaves to the scores of rows, stage by stage.
 class AddLeaves {
  public:
   AddLeaves(const TreesView& trees, std::size_t first, std::size_t per_stage, Table<double> total)
@@ -146,20 +145,57 @@ class AddLeaves {
 
   CERTREE_INLINE void operator()(std::size_t t, std::int64_t i, std::int64_t width,
                                  const std::int32_t* node) const {
-    const std::int64_t n_outputs = trees_.value.width;
-    const auto stage = static_cast<std::int64_t>((t - first_) / per_stage_);
-    const bool goes_on = stage > 0 && (t - first_) % per_stage_ == 0;
-    for (std::int64_t k = 0; k < n_outputs; ++k) {
-      double* const own = total_.row(stage * n_outputs + k) + i;
-      if (goes_on) std::copy_n(total_.row((stage - 1) * n_outputs + k) + i, width, own);
+    for (std::int64_t k = 0; k < trees_.value.width; ++k) {
+      double* const own = scores(t, k, i, width);
       for (std::int64_t w = 0; w < width; ++w) own[w] += trees_.value.row(node[w])[k];
     }
   }
 
+  CERTREE_INLINE void operator()(std::size_t t, std::int64_t i, std::int64_t width,
+                                 const CodedLeaves& leaves) const {
+    // The values of the few leaves of a tree side by side, instead of one search for each row.
+    std::array<double, kMostLeaves> value;
+    for (std::int64_t k = 0; k < trees_.value.width; ++k) {
+      for (std::size_t l = 0; l < leaves.node.size(); ++l)
+        value[l] = trees_.value.row(leaves.node[l])[k];
+      double* const own = scores(t, k, i, width);
+      for (std::int64_t w = 0; w < width; ++w)
+        own[w] += value[leaves.position[static_cast<std::size_t>(w)]];
+    }
+  }
+
  private:
+  // Returns the scores of output k in the stage of tree t, from row i on. At the first tree of a
+  // later stage, those of width rows are copied from the stage before.
+  CERTREE_INLINE double* scores(std::size_t t, std::int64_t k, std::int64_t i,
+                                std::int64_t width) const {
+    const std::int64_t n_outputs = trees_.value.width;
+    const auto stage = static_cast<std::int64_t>((t - first_) / per_stage_);
+    double* const own = total_.row(stage * n_outputs + k) + i;
+    if (stage > 0 && (t - first_) % per_stage_ == 0)
+      std::copy_n(total_.row((stage - 1) * n_outputs + k) + i, width, own);
+    return own;
+  }
+
   const TreesView& trees_;
   std::size_t first_, per_stage_;
   Table<double> total_;
+};
+
+// Stores the leaf of each row in each tree.
+struct StoreLeaves {
+  Table<std::int32_t> leaf;
+
+  void operator()(std::size_t t, std::int64_t i, std::int64_t width,
+                  const std::int32_t* node) const {
+    std::copy_n(node, width, leaf.row(t) + i);
+  }
+
+  void operator()(std::size_t t, std::int64_t i, std::int64_t width,
+                  const CodedLeaves& leaves) const {
+    std::transform(leaves.position.begin(), leaves.position.begin() + width, leaf.row(t) + i,
+                   [&](std::uint8_t position) { return leaves.node[position]; });
+  }
 };
 
 // Calls take(t, i, 1, node) with the leaves of the rows, which are made dense one by one.
@@ -200,19 +236,13 @@ void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std:
 template <class Real>
 void find_leaves(const TreesView& trees, Table<const Real> X, int n_threads,
                  Table<std::int32_t> leaf) {
-  take_leaves(trees, 0, trees.root.size(), X, n_threads,
-              [&](std::size_t t, std::int64_t i, std::int64_t width, const std::int32_t* node) {
-                std::copy_n(node, width, leaf.row(t) + i);
-              });
+  take_leaves(trees, 0, trees.root.size(), X, n_threads, StoreLeaves{leaf});
 }
 
 template <class Real>
 void find_leaves(const TreesView& trees, const SparseRows<Real>& X, int n_threads,
                  Table<std::int32_t> leaf) {
-  take_sparse(trees, 0, trees.root.size(), X, n_threads,
-              [&](std::size_t t, std::int64_t i, std::int64_t, const std::int32_t* node) {
-                leaf.row(t)[i] = *node;
-              });
+  take_sparse(trees, 0, trees.root.size(), X, n_threads, StoreLeaves{leaf});
 }
 
 template <class Real>
