@@ -133,7 +133,7 @@ void mark_categories(const double* x, std::uint32_t n_planes, std::uint8_t* code
 using Bytes [[gnu::vector_size(32)]] = std::uint8_t;
 #else
 struct Bytes {
-  std::array<std::uint8_t, 32> byte{};
+  std::array<std::uint8_t, 32> byte;
 
   // Returns the bytes f(one, other).
   template <class F>

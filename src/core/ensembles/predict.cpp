@@ -1,6 +1,8 @@
 // Trees walk over blocks of rows, so that a block stays in the cache while all trees pass.
 #include "ensembles/predict.hpp"
 
+#include <cstring>
+
 #include "ensembles/coded.hpp"
 #include "parallel.hpp"
 #include "walk.hpp"
@@ -25,8 +27,10 @@ CERTREE_INLINE void walk_rows(const TreesView& trees, const Router& router,
       counter);
 }
 
-// Calls take(t, i, width, node) with the leaves that rows i, ..., i + width - 1 reach in tree t,
-// for the trees first, ..., last - 1 in turn. Trees that are larger than blocks would be read anew
+// Calls take.start_block(first, begin, end) for each block of rows begin, ..., end - 1, and the
+// result, say block, as block(t, i, width, node) with the leaves that rows i, ..., i + width - 1 of
+// the block reach in tree t, for the trees first, ..., last - 1 in turn; at last block.finish().
+// Trees that are larger than blocks would be read anew
 // for each: a block has as many rows as a tree nodes, unless threads would then lack work.
 template <class Real, class Take>
 void take_walked(const TreesView& trees, std::size_t first, std::size_t last,
@@ -43,19 +47,21 @@ void take_walked(const TreesView& trees, std::size_t first, std::size_t last,
     parallel_for((X.n_rows + block - 1) / block, n_threads, [&](std::int64_t b) {
       StepCounter counter;
       const std::int64_t end = std::min(X.n_rows, (b + 1) * block);
+      auto taken = take.start_block(first, b * block, end);
       for (std::size_t t = first; t < last; ++t)
         for (std::int64_t i = b * block; i < end; i += kWalksAtOnce) {
           const std::int64_t width = std::min(kWalksAtOnce, end - i);
           std::int32_t node[kWalksAtOnce];
           walk_rows(trees, router, X, t, i, width, node, counter);
-          take(t, i, width, node);
+          taken(t, i, width, node);
         }
+      taken.finish();
       counter.flush();
     });
   });
 }
 
-// Calls take(t, i, width, leaves) for the same trees, with the leaves of a block as `CodedLeaves`.
+// The same with the leaves of all rows of a block as `CodedLeaves`.
 template <class Real, class Take>
 void take_coded(const CodedTrees& coded, std::size_t first, std::size_t last,
                 const Table<const Real>& X, int n_threads, const Take& take) {
@@ -65,8 +71,10 @@ void take_coded(const CodedTrees& coded, std::size_t first, std::size_t last,
     const auto codes = make_buffer<std::uint8_t>(coded.n_codes());
     coded.code(X, begin, width, codes.get(), counter);
     std::array<std::uint8_t, kLanes> position;
+    auto taken = take.start_block(first, begin, begin + width);
     for (std::size_t t = first; t < last; ++t)
-      take(t, begin, width, coded.find(t, codes.get(), position, counter));
+      taken(t, begin, width, coded.find(t, codes.get(), position, counter));
+    taken.finish();
     counter.flush();
   });
 }
@@ -96,10 +104,11 @@ void take_leaves(const TreesView& trees, std::size_t first, std::size_t last,
   }
 }
 
-// The same for a row that many trees walk with at a time.
+// The same for a block of one row, with which many trees walk at a time.
 template <class Real, class Router, class Take>
 void take_row(const TreesView& trees, std::size_t first, std::size_t last, const Router& router,
               const Real* x, std::int64_t i, const Take& take, StepCounter& counter) {
+  auto taken = take.start_block(first, i, i + 1);
   for (std::size_t t = first; t < last; t += kWalksAtOnce) {
     const auto width = std::min<std::int64_t>(kWalksAtOnce, static_cast<std::int64_t>(last - t));
     std::int32_t node[kWalksAtOnce];
@@ -107,8 +116,9 @@ void take_row(const TreesView& trees, std::size_t first, std::size_t last, const
       node[w] = static_cast<std::int32_t>(trees.root[t + static_cast<std::size_t>(w)]);
     walk_to_leaves(
         trees.packed.data(), router, [&](std::int64_t) { return x; }, width, node, counter);
-    for (std::int64_t w = 0; w < width; ++w) take(t + static_cast<std::size_t>(w), i, 1, node + w);
+    for (std::int64_t w = 0; w < width; ++w) taken(t + static_cast<std::size_t>(w), i, 1, node + w);
   }
+  taken.finish();
 }
 
 // Adds what the values of a tree change along the paths of a row from where it waits, (n_outputs,
@@ -137,45 +147,142 @@ CERTREE_INLINE void attribute_row(const TreesView& trees, const Router& router,
 
 namespace {
 
+// The scores or leaf values of a group of outputs, which are added together. The last group of
+// several outputs may have unused ones, which are 0 in leaf values.
+#if defined(__GNUC__)
+using Group [[gnu::vector_size(32)]] = double;
+#else
+struct Group {
+  std::array<double, 4> number;
+
+  void operator+=(const Group& other) {
+    for (std::size_t k = 0; k < number.size(); ++k) number[k] += other.number[k];
+  }
+};
+#endif
+constexpr std::int64_t kOutputsOfGroup = sizeof(Group) / sizeof(double);
+
+// Adds group position[w] of the values to the group of each row w of the scores.
+CERTREE_SIMD_CLONES void add_groups(const double* value, const std::uint8_t* position,
+                                    std::int64_t width, double* score) noexcept {
+  for (std::int64_t w = 0; w < width; ++w, score += kOutputsOfGroup) {
+    Group sum, own;
+    std::memcpy(&sum, score, sizeof(Group));
+    std::memcpy(&own, value + position[w] * kOutputsOfGroup, sizeof(Group));
+    sum += own;
+    std::memcpy(score, &sum, sizeof(Group));
+  }
+}
+
 // Adds the values of leaves to the scores of rows, stage by stage.
 class AddLeaves {
  public:
   AddLeaves(const TreesView& trees, std::size_t first, std::size_t per_stage, Table<double> total)
       : trees_(trees), first_(first), per_stage_(per_stage), total_(total) {}
 
-  CERTREE_INLINE void operator()(std::size_t t, std::int64_t i, std::int64_t width,
-                                 const std::int32_t* node) const {
-    for (std::int64_t k = 0; k < trees_.value.width; ++k) {
-      double* const own = scores(t, k, i, width);
-      for (std::int64_t w = 0; w < width; ++w) own[w] += trees_.value.row(node[w])[k];
+  // The scores of a block of rows, as groups if there are several outputs, else as numbers.
+  class Block {
+   public:
+    Block(const AddLeaves& all, std::size_t t, std::int64_t begin, std::int64_t end)
+        : all_(all),
+          begin_(begin),
+          n_(end - begin),
+          stage_(all.stage_of(t)),
+          score_(make_buffer<double>(n_groups(), n_, n_lanes())) {
+      const std::int64_t from = stage_ > 0 && all_.starts_stage(t) ? stage_ - 1 : stage_;
+      std::fill_n(score_.get(), n_groups() * n_ * n_lanes(), 0.0);
+      for_each_output(from, [](double& own, double& total) { own = total; });
     }
-  }
 
-  CERTREE_INLINE void operator()(std::size_t t, std::int64_t i, std::int64_t width,
-                                 const CodedLeaves& leaves) const {
-    // The values of the few leaves of a tree side by side, instead of one search for each row.
-    std::array<double, kMostLeaves> value;
-    for (std::int64_t k = 0; k < trees_.value.width; ++k) {
+    CERTREE_INLINE void operator()(std::size_t t, std::int64_t i, std::int64_t width,
+                                   const std::int32_t* node) {
+      enter_stage(t);
+      const std::int64_t n_outputs = all_.trees_.value.width, step = n_lanes();
+      for (std::int64_t k = 0; k < n_outputs; ++k) {
+        double* const own = output(k) + (i - begin_) * step;
+        for (std::int64_t w = 0; w < width; ++w) own[w * step] += all_.trees_.value.row(node[w])[k];
+      }
+    }
+
+    CERTREE_INLINE void operator()(std::size_t t, std::int64_t i, std::int64_t width,
+                                   const CodedLeaves& leaves) {
+      enter_stage(t);
+      if (n_groups() > 1 || n_lanes() > 1) {
+        for (std::int64_t g = 0; g < n_groups(); ++g) add_group(g, i, width, leaves);
+        return;
+      }
+      // The values of the few leaves of a tree side by side, instead of one search for each row.
+      std::array<double, kMostLeaves> value;
       for (std::size_t l = 0; l < leaves.node.size(); ++l)
-        value[l] = trees_.value.row(leaves.node[l])[k];
-      double* const own = scores(t, k, i, width);
+        value[l] = *all_.trees_.value.row(leaves.node[l]);
+      double* const own = score_.get() + (i - begin_);
       for (std::int64_t w = 0; w < width; ++w)
         own[w] += value[leaves.position[static_cast<std::size_t>(w)]];
     }
+
+    // Writes the scores of the last stage.
+    void finish() {
+      for_each_output(stage_, [](const double& own, double& total) { total = own; });
+    }
+
+   private:
+    std::int64_t n_lanes() const { return all_.trees_.value.width > 1 ? kOutputsOfGroup : 1; }
+    std::int64_t n_groups() const { return (all_.trees_.value.width + n_lanes() - 1) / n_lanes(); }
+    // Returns the score of the first row for output k; that of the next row is n_lanes() further
+    // on.
+    double* output(std::int64_t k) const {
+      return score_.get() + k / n_lanes() * n_ * n_lanes() + k % n_lanes();
+    }
+
+    void add_group(std::int64_t g, std::int64_t i, std::int64_t width, const CodedLeaves& leaves) {
+      const std::int64_t first = g * kOutputsOfGroup;
+      const std::int64_t n_used = std::min(kOutputsOfGroup, all_.trees_.value.width - first);
+      std::array<double, kMostLeaves * kOutputsOfGroup> value;
+      double* next = value.data();
+      for (const std::int32_t node : leaves.node) {
+        const double* const own = all_.trees_.value.row(node) + first;
+        if (n_used == kOutputsOfGroup)  // A known number of bytes takes no loop.
+          std::memcpy(next, own, sizeof(Group));
+        else
+          for (std::int64_t k = 0; k < kOutputsOfGroup; ++k) next[k] = k < n_used ? own[k] : 0.0;
+        next += kOutputsOfGroup;
+      }
+      double* const score = output(first) + (i - begin_) * kOutputsOfGroup;
+      add_groups(value.data(), leaves.position.data(), width, score);
+    }
+
+    // Calls visit(score in this block, score in the table of all rows) for all scores of a stage.
+    template <class Visit>
+    void for_each_output(std::int64_t stage, const Visit& visit) {
+      const std::int64_t n_outputs = all_.trees_.value.width, step = n_lanes();
+      for (std::int64_t k = 0; k < n_outputs; ++k) {
+        double* const own = output(k);
+        double* const total = all_.total_.row(stage * n_outputs + k) + begin_;
+        for (std::int64_t i = 0; i < n_; ++i) visit(own[i * step], total[i]);
+      }
+    }
+
+    // Writes the scores of the stage before if tree t is of a later one.
+    CERTREE_INLINE void enter_stage(std::size_t t) {
+      if (all_.stage_of(t) == stage_) return;
+      finish();
+      stage_ = all_.stage_of(t);
+    }
+
+    const AddLeaves& all_;
+    std::int64_t begin_, n_, stage_;
+    Buffer<double> score_;  // (n_groups(), n_, n_lanes())
+  };
+
+  Block start_block(std::size_t t, std::int64_t begin, std::int64_t end) const {
+    return {*this, t, begin, end};
   }
 
  private:
-  // Returns the scores of output k in the stage of tree t, from row i on. At the first tree of a
-  // later stage, those of width rows are copied from the stage before.
-  CERTREE_INLINE double* scores(std::size_t t, std::int64_t k, std::int64_t i,
-                                std::int64_t width) const {
-    const std::int64_t n_outputs = trees_.value.width;
-    const auto stage = static_cast<std::int64_t>((t - first_) / per_stage_);
-    double* const own = total_.row(stage * n_outputs + k) + i;
-    if (stage > 0 && (t - first_) % per_stage_ == 0)
-      std::copy_n(total_.row((stage - 1) * n_outputs + k) + i, width, own);
-    return own;
+  std::int64_t stage_of(std::size_t t) const {
+    return static_cast<std::int64_t>((t - first_) / per_stage_);
   }
+  bool starts_stage(std::size_t t) const { return (t - first_) % per_stage_ == 0; }
 
   const TreesView& trees_;
   std::size_t first_, per_stage_;
@@ -185,6 +292,9 @@ class AddLeaves {
 // Stores the leaf of each row in each tree.
 struct StoreLeaves {
   Table<std::int32_t> leaf;
+
+  StoreLeaves start_block(std::size_t, std::int64_t, std::int64_t) const { return *this; }
+  void finish() const {}
 
   void operator()(std::size_t t, std::int64_t i, std::int64_t width,
                   const std::int32_t* node) const {
@@ -198,7 +308,7 @@ struct StoreLeaves {
   }
 };
 
-// Calls take(t, i, 1, node) with the leaves of the rows, which are made dense one by one.
+// Does what take_row() does for each row; rows are made dense one by one.
 template <class Real, class Take>
 void take_sparse(const TreesView& trees, std::size_t first, std::size_t last,
                  const SparseRows<Real>& X, int n_threads, const Take& take) {
