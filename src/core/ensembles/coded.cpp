@@ -15,10 +15,9 @@ constexpr std::uint8_t kMissing = kMissingCode;
 static_assert(kLanes == kValuesAtOnce);
 constexpr std::size_t kMostThresholds = kMissing - 1;
 constexpr std::int32_t kMostCategories = 1024;
-// In each plane of a feature of categories a bit stands for a category, but for the last bit of all
-// planes, which stands for missing values.
+// Bits of planes stand for categories, but the top bit of the last plane for missing values.
 constexpr std::uint8_t kMissingBit = 1 << 7;
-// A code takes as long as so many steps of walks.
+// Coding one feature of a row takes as long as so many steps of a walk.
 constexpr std::int64_t kStepsOfCode = 2;
 
 std::size_t end_of(const TreesView& trees, std::size_t t) {
@@ -63,7 +62,8 @@ std::span<const std::int32_t> set_of(const TreesView& trees, std::size_t v) {
 template <class T>
 using Asked = std::vector<std::pair<std::uint32_t, T>>;
 
-// Calls take(feature, what is asked of it, ascending) until it says no; whether it never did.
+// Calls take(feature, what is asked of it, ascending) until it returns false; returns whether it
+// never did.
 template <class T, class Take>
 bool by_feature(Asked<T>& asked, const Take& take) {
   with_interrupt_checks(asked.size(), std::less<>{},
@@ -127,8 +127,8 @@ void mark_categories(const double* x, std::uint32_t n_planes, std::uint8_t* code
   }
 }
 
-// A byte for each of as many rows as the widest register of most processors holds. Operations are
-// byte by byte; comparisons give 255 where they hold and else 0.
+// A byte for each of 32 rows, in one register of most processors. Operations are byte by byte;
+// comparisons give 255 where they hold and else 0.
 #if defined(__GNUC__)
 using Bytes [[gnu::vector_size(32)]] = std::uint8_t;
 #else
@@ -164,8 +164,8 @@ struct Bytes {
 #endif
 constexpr std::size_t kBytes = sizeof(Bytes);
 
-// A byte for each of so many rows that all splits of a tree leave them in registers. These are no
-// array, which compilers would keep in memory.
+// A byte for each of 128 rows, few enough to stay in registers for a whole tree. Four members,
+// because compilers keep an array in memory.
 struct RowBytes {
   Bytes a{}, b{}, c{}, d{};
 
@@ -181,7 +181,7 @@ struct RowBytes {
     std::memcpy(to + 2 * kBytes, &c, kBytes);
     std::memcpy(to + 3 * kBytes, &d, kBytes);
   }
-  CERTREE_INLINE void add_bits(const RowBytes& other, std::uint8_t bits) {
+  CERTREE_INLINE void add_masked(const RowBytes& other, std::uint8_t bits) {
     a |= other.a & bits;
     b |= other.b & bits;
     c |= other.c & bits;
@@ -189,37 +189,40 @@ struct RowBytes {
   }
 };
 
-// Moves rows that are at the first leaf of the split's node to the right if their code says so.
-CERTREE_INLINE void pass_split(const CodedSplit& split, const Bytes& code, Bytes& at) {
+// Moves rows to the right child of the split's node if they are in this node and their code is not
+// among those that go left. position: of the rows.
+CERTREE_INLINE void move_right(const CodedSplit& split, const Bytes& code, Bytes& position) {
   const auto goes_left = (Bytes)(code - split.low <= split.more);
-  const auto is_here = (Bytes)(at == split.first);
-  at += ~goes_left & is_here & split.n_left;
+  const auto is_here = (Bytes)(position == split.first);
+  position += ~goes_left & is_here & split.n_left;
 }
 
-// leaf: (kLanes,) numbered from left to right.
-CERTREE_SIMD_CLONES void send(const CodedSplit* first_split, const SetPart* first_part,
-                              const std::uint8_t* codes, std::uint8_t* leaf) noexcept {
+// Writes to leaf_of_row, (kLanes,), the number of each row's leaf, from left to right. first_split
+// and first_part: those of the tree; codes: of the rows.
+CERTREE_SIMD_CLONES void find_leaf_numbers(const CodedSplit* first_split, const SetPart* first_part,
+                                           const std::uint8_t* codes,
+                                           std::uint8_t* leaf_of_row) noexcept {
   for (std::size_t row = 0; row < kLanes; row += sizeof(RowBytes)) {
     const SetPart* part = first_part;
-    RowBytes at;
+    RowBytes position;
     for (const CodedSplit* split = first_split; split->n_left != 0; ++split) {
       RowBytes code;
       if (split->has_set) {
         for (; part->bits != 0; ++part) {
           RowBytes plane;
           plane.load(codes + part->plane * kLanes + row);
-          code.add_bits(plane, part->bits);
+          code.add_masked(plane, part->bits);
         }
         ++part;
       } else {
         code.load(codes + split->plane * kLanes + row);
       }
-      pass_split(*split, code.a, at.a);
-      pass_split(*split, code.b, at.b);
-      pass_split(*split, code.c, at.c);
-      pass_split(*split, code.d, at.d);
+      move_right(*split, code.a, position.a);
+      move_right(*split, code.b, position.b);
+      move_right(*split, code.c, position.c);
+      move_right(*split, code.d, position.d);
     }
-    at.store(leaf + row);
+    position.store(leaf_of_row + row);
   }
 }
 
@@ -316,7 +319,7 @@ const CodedFeature& CodedTrees::feature(std::uint32_t number, bool has_sets) con
   return *std::ranges::lower_bound(features_, std::pair(has_sets, number), {}, key);
 }
 
-bool CodedTrees::pay() const { return n_steps_ > kStepsOfCode * std::ssize(features_); }
+bool CodedTrees::pays_off() const { return n_steps_ > kStepsOfCode * std::ssize(features_); }
 
 template <class Real>
 void CodedTrees::code(const Table<const Real>& X, std::int64_t begin, std::int64_t width,
@@ -334,14 +337,16 @@ void CodedTrees::code(const Table<const Real>& X, std::int64_t begin, std::int64
   }
 }
 
-CodedLeaves CodedTrees::find(std::size_t t, const std::uint8_t* codes,
-                             std::span<std::uint8_t> position, StepCounter& counter) const {
+CodedLeaves CodedTrees::find_leaves(std::size_t t, const std::uint8_t* codes,
+                                    std::span<std::uint8_t> leaf_of_row,
+                                    StepCounter& counter) const {
   const std::size_t tree = t - first_;
   const Begin& begin = trees_[tree];
   const std::size_t end = tree + 1 < trees_.size() ? trees_[tree + 1].leaf : leaves_.size();
-  send(splits_.data() + begin.split, parts_.data() + begin.part, codes, position.data());
+  find_leaf_numbers(splits_.data() + begin.split, parts_.data() + begin.part, codes,
+                    leaf_of_row.data());
   counter.add(kLanes);
-  return {std::span(leaves_).subspan(begin.leaf, end - begin.leaf), position};
+  return {std::span(leaves_).subspan(begin.leaf, end - begin.leaf), leaf_of_row};
 }
 
 template void CodedTrees::code(const Table<const float>&, std::int64_t, std::int64_t, std::uint8_t*,

@@ -12,11 +12,11 @@ namespace {
 
 // Bytes of the rows of a block: they stay in the nearest cache beside a tree.
 constexpr std::int64_t kBlockBytes = 1 << 14;
-constexpr std::int64_t kBlocksOfThread = 4;
-// From so many rows on codes pay what it takes to prepare them.
+constexpr std::int64_t kBlocksPerThread = 4;
+// Fewest rows for which it pays off to code trees.
 constexpr std::int64_t kCodedRows = 512;
 
-// The leaves of a tree, (width,), that some rows reach.
+// Writes to node, (width,), the leaves that rows first, first + 1, ... reach in tree t.
 template <class Real, class Router>
 CERTREE_INLINE void walk_rows(const TreesView& trees, const Router& router,
                               const Table<const Real>& X, std::size_t t, std::int64_t first,
@@ -27,17 +27,19 @@ CERTREE_INLINE void walk_rows(const TreesView& trees, const Router& router,
       counter);
 }
 
-// Calls take.start_block(first, begin, end) for each block of rows begin, ..., end - 1, and the
-// result, say block, as block(t, i, width, node) with the leaves that rows i, ..., i + width - 1 of
-// the block reach in tree t, for the trees first, ..., last - 1 in turn; at last block.finish().
-// Trees that are larger than blocks would be read anew
-// for each: a block has as many rows as a tree nodes, unless threads would then lack work.
-template <class Real, class Take>
-void take_walked(const TreesView& trees, std::size_t first, std::size_t last,
-                 const Table<const Real>& X, int n_threads, const Take& take) {
+// Finds the leaves of all rows in the trees first, ..., last - 1 by walks, and passes them to a
+// sink.
+//
+// For each block of rows begin, ..., end - 1 it makes block = sink.start_block(first, begin, end),
+// calls block(t, i, width, node) for each tree t and some rows i, ..., i + width - 1 at a time,
+// whose leaves node holds, and then block.finish(). Large trees are read anew for each block, so a
+// block has about as many rows as a tree has nodes, but fewer if threads would lack work.
+template <class Real, class Sink>
+void pass_walked_leaves(const TreesView& trees, std::size_t first, std::size_t last,
+                        const Table<const Real>& X, int n_threads, const Sink& sink) {
   const auto row_bytes =
       std::max<std::int64_t>(X.width, 1) * static_cast<std::int64_t>(sizeof(Real));
-  const std::int64_t most = X.n_rows / kWalksAtOnce / kBlocksOfThread / std::max(n_threads, 1);
+  const std::int64_t most = X.n_rows / kWalksAtOnce / kBlocksPerThread / std::max(n_threads, 1);
   const auto n_nodes =
       static_cast<std::int64_t>(trees.packed.size() / std::max<std::size_t>(trees.root.size(), 1));
   const std::int64_t block = std::max({kBlockBytes / row_bytes / kWalksAtOnce, std::int64_t{4},
@@ -47,44 +49,44 @@ void take_walked(const TreesView& trees, std::size_t first, std::size_t last,
     parallel_for((X.n_rows + block - 1) / block, n_threads, [&](std::int64_t b) {
       StepCounter counter;
       const std::int64_t end = std::min(X.n_rows, (b + 1) * block);
-      auto taken = take.start_block(first, b * block, end);
+      auto sink_block = sink.start_block(first, b * block, end);
       for (std::size_t t = first; t < last; ++t)
         for (std::int64_t i = b * block; i < end; i += kWalksAtOnce) {
           const std::int64_t width = std::min(kWalksAtOnce, end - i);
           std::int32_t node[kWalksAtOnce];
           walk_rows(trees, router, X, t, i, width, node, counter);
-          taken(t, i, width, node);
+          sink_block(t, i, width, node);
         }
-      taken.finish();
+      sink_block.finish();
       counter.flush();
     });
   });
 }
 
-// The same with the leaves of all rows of a block as `CodedLeaves`.
-template <class Real, class Take>
-void take_coded(const CodedTrees& coded, std::size_t first, std::size_t last,
-                const Table<const Real>& X, int n_threads, const Take& take) {
+// Does the same by codes. Blocks have kLanes rows, and block(t, begin, width, leaves) is called
+// with the leaves of all of them as CodedLeaves.
+template <class Real, class Sink>
+void pass_coded_leaves(const CodedTrees& coded, std::size_t first, std::size_t last,
+                       const Table<const Real>& X, int n_threads, const Sink& sink) {
   parallel_for((X.n_rows + kLanes - 1) / kLanes, n_threads, [&](std::int64_t b) {
     StepCounter counter;
     const std::int64_t begin = b * kLanes, width = std::min(kLanes, X.n_rows - begin);
     const auto codes = make_buffer<std::uint8_t>(coded.n_codes());
     coded.code(X, begin, width, codes.get(), counter);
-    std::array<std::uint8_t, kLanes> position;
-    auto taken = take.start_block(first, begin, begin + width);
+    std::array<std::uint8_t, kLanes> leaf_of_row;
+    auto sink_block = sink.start_block(first, begin, begin + width);
     for (std::size_t t = first; t < last; ++t)
-      taken(t, begin, width, coded.find(t, codes.get(), position, counter));
-    taken.finish();
+      sink_block(t, begin, width, coded.find_leaves(t, codes.get(), leaf_of_row, counter));
+    sink_block.finish();
     counter.flush();
   });
 }
 
-// Does the one or the other, whichever takes less time: codes of many rows for small trees, else
-// walks.
-template <class Real, class Take>
-void take_leaves(const TreesView& trees, std::size_t first, std::size_t last,
-                 const Table<const Real>& X, int n_threads, const Take& take) {
-  if (X.n_rows < kCodedRows) return take_walked(trees, first, last, X, n_threads, take);
+// Does the same by codes if there are many rows, for small trees, and else by walks.
+template <class Real, class Sink>
+void pass_leaves(const TreesView& trees, std::size_t first, std::size_t last,
+                 const Table<const Real>& X, int n_threads, const Sink& sink) {
+  if (X.n_rows < kCodedRows) return pass_walked_leaves(trees, first, last, X, n_threads, sink);
   std::size_t most = last;  // trees that may have few enough thresholds together
   while (first < last) {
     const bool is_small = CodedTrees::is_small(trees, first);
@@ -96,19 +98,21 @@ void take_leaves(const TreesView& trees, std::size_t first, std::size_t last,
       end -= (end - first) / 2;
       most = 2 * (end - first);
     }
-    if (coded && coded->pay())
-      take_coded(*coded, first, end, X, n_threads, take);
+    if (coded && coded->pays_off())
+      pass_coded_leaves(*coded, first, end, X, n_threads, sink);
     else
-      take_walked(trees, first, end, X, n_threads, take);
+      pass_walked_leaves(trees, first, end, X, n_threads, sink);
     first = end;
   }
 }
 
-// The same for a block of one row, with which many trees walk at a time.
-template <class Real, class Router, class Take>
-void take_row(const TreesView& trees, std::size_t first, std::size_t last, const Router& router,
-              const Real* x, std::int64_t i, const Take& take, StepCounter& counter) {
-  auto taken = take.start_block(first, i, i + 1);
+// Does the same by walks for a block of one row x, the row with index i. Walks of many trees
+// advance together.
+template <class Real, class Router, class Sink>
+void pass_row_leaves(const TreesView& trees, std::size_t first, std::size_t last,
+                     const Router& router, const Real* x, std::int64_t i, const Sink& sink,
+                     StepCounter& counter) {
+  auto sink_block = sink.start_block(first, i, i + 1);
   for (std::size_t t = first; t < last; t += kWalksAtOnce) {
     const auto width = std::min<std::int64_t>(kWalksAtOnce, static_cast<std::int64_t>(last - t));
     std::int32_t node[kWalksAtOnce];
@@ -116,9 +120,10 @@ void take_row(const TreesView& trees, std::size_t first, std::size_t last, const
       node[w] = static_cast<std::int32_t>(trees.root[t + static_cast<std::size_t>(w)]);
     walk_to_leaves(
         trees.packed.data(), router, [&](std::int64_t) { return x; }, width, node, counter);
-    for (std::int64_t w = 0; w < width; ++w) taken(t + static_cast<std::size_t>(w), i, 1, node + w);
+    for (std::int64_t w = 0; w < width; ++w)
+      sink_block(t + static_cast<std::size_t>(w), i, 1, node + w);
   }
-  taken.finish();
+  sink_block.finish();
 }
 
 // Adds what the values of a tree change along the paths of a row from where it waits, (n_outputs,
@@ -147,40 +152,42 @@ CERTREE_INLINE void attribute_row(const TreesView& trees, const Router& router,
 
 namespace {
 
-// The scores or leaf values of a group of outputs, which are added together. The last group of
-// several outputs may have unused ones, which are 0 in leaf values.
+// Scores or leaf values of four outputs, which one instruction adds to four others. The last group
+// may have unused outputs, whose leaf values are 0.
 #if defined(__GNUC__)
-using Group [[gnu::vector_size(32)]] = double;
+using OutputGroup [[gnu::vector_size(32)]] = double;
 #else
-struct Group {
+struct OutputGroup {
   std::array<double, 4> number;
 
-  void operator+=(const Group& other) {
+  void operator+=(const OutputGroup& other) {
     for (std::size_t k = 0; k < number.size(); ++k) number[k] += other.number[k];
   }
 };
 #endif
-constexpr std::int64_t kOutputsOfGroup = sizeof(Group) / sizeof(double);
+constexpr std::int64_t kOutputsPerGroup = sizeof(OutputGroup) / sizeof(double);
 
-// Adds group position[w] of the values to the group of each row w of the scores.
-CERTREE_SIMD_CLONES void add_groups(const double* value, const std::uint8_t* position,
-                                    std::int64_t width, double* score) noexcept {
-  for (std::int64_t w = 0; w < width; ++w, score += kOutputsOfGroup) {
-    Group sum, own;
-    std::memcpy(&sum, score, sizeof(Group));
-    std::memcpy(&own, value + position[w] * kOutputsOfGroup, sizeof(Group));
+// Adds the values of the row's leaf to the scores of each row. value: (n_leaves, kOutputsPerGroup);
+// leaf_of_row: (width,); score: (width, kOutputsPerGroup).
+CERTREE_SIMD_CLONES void add_group_to_rows(const double* value, const std::uint8_t* leaf_of_row,
+                                           std::int64_t width, double* score) noexcept {
+  for (std::int64_t w = 0; w < width; ++w, score += kOutputsPerGroup) {
+    OutputGroup sum, own;
+    std::memcpy(&sum, score, sizeof(OutputGroup));
+    std::memcpy(&own, value + leaf_of_row[w] * kOutputsPerGroup, sizeof(OutputGroup));
     sum += own;
-    std::memcpy(score, &sum, sizeof(Group));
+    std::memcpy(score, &sum, sizeof(OutputGroup));
   }
 }
 
-// Adds the values of leaves to the scores of rows, stage by stage.
+// A sink that adds the values of leaves to the scores of rows. Each stage goes on from the scores
+// of the stage before.
 class AddLeaves {
  public:
   AddLeaves(const TreesView& trees, std::size_t first, std::size_t per_stage, Table<double> total)
       : trees_(trees), first_(first), per_stage_(per_stage), total_(total) {}
 
-  // The scores of a block of rows, as groups if there are several outputs, else as numbers.
+  // The scores of a block of rows: in groups of outputs, unless there is only one output.
   class Block {
    public:
     Block(const AddLeaves& all, std::size_t t, std::int64_t begin, std::int64_t end)
@@ -188,82 +195,85 @@ class AddLeaves {
           begin_(begin),
           n_(end - begin),
           stage_(all.stage_of(t)),
-          score_(make_buffer<double>(n_groups(), n_, n_lanes())) {
+          score_(make_buffer<double>(n_groups(), n_, group_size())) {
       const std::int64_t from = stage_ > 0 && all_.starts_stage(t) ? stage_ - 1 : stage_;
-      std::fill_n(score_.get(), n_groups() * n_ * n_lanes(), 0.0);
-      for_each_output(from, [](double& own, double& total) { own = total; });
+      std::fill_n(score_.get(), n_groups() * n_ * group_size(), 0.0);
+      for_each_score(from, [](double& own, double& total) { own = total; });
     }
 
     CERTREE_INLINE void operator()(std::size_t t, std::int64_t i, std::int64_t width,
                                    const std::int32_t* node) {
-      enter_stage(t);
-      const std::int64_t n_outputs = all_.trees_.value.width, step = n_lanes();
+      finish_stage_before(t);
+      const std::int64_t n_outputs = all_.trees_.value.width, step = group_size();
       for (std::int64_t k = 0; k < n_outputs; ++k) {
-        double* const own = output(k) + (i - begin_) * step;
+        double* const own = scores_of(k) + (i - begin_) * step;
         for (std::int64_t w = 0; w < width; ++w) own[w * step] += all_.trees_.value.row(node[w])[k];
       }
     }
 
     CERTREE_INLINE void operator()(std::size_t t, std::int64_t i, std::int64_t width,
                                    const CodedLeaves& leaves) {
-      enter_stage(t);
-      if (n_groups() > 1 || n_lanes() > 1) {
+      finish_stage_before(t);
+      if (all_.trees_.value.width > 1) {
         for (std::int64_t g = 0; g < n_groups(); ++g) add_group(g, i, width, leaves);
         return;
       }
-      // The values of the few leaves of a tree side by side, instead of one search for each row.
+      // Rows then read a small array.
       std::array<double, kMostLeaves> value;
-      for (std::size_t l = 0; l < leaves.node.size(); ++l)
-        value[l] = *all_.trees_.value.row(leaves.node[l]);
+      for (std::size_t l = 0; l < leaves.leaf_node.size(); ++l)
+        value[l] = *all_.trees_.value.row(leaves.leaf_node[l]);
       double* const own = score_.get() + (i - begin_);
       for (std::int64_t w = 0; w < width; ++w)
-        own[w] += value[leaves.position[static_cast<std::size_t>(w)]];
+        own[w] += value[leaves.leaf_of_row[static_cast<std::size_t>(w)]];
     }
 
     // Writes the scores of the last stage.
     void finish() {
-      for_each_output(stage_, [](const double& own, double& total) { total = own; });
+      for_each_score(stage_, [](const double& own, double& total) { total = own; });
     }
 
    private:
-    std::int64_t n_lanes() const { return all_.trees_.value.width > 1 ? kOutputsOfGroup : 1; }
-    std::int64_t n_groups() const { return (all_.trees_.value.width + n_lanes() - 1) / n_lanes(); }
-    // Returns the score of the first row for output k; that of the next row is n_lanes() further
+    std::int64_t group_size() const { return all_.trees_.value.width > 1 ? kOutputsPerGroup : 1; }
+    std::int64_t n_groups() const {
+      return (all_.trees_.value.width + group_size() - 1) / group_size();
+    }
+    // Returns the score of the first row for output k; that of the next row is group_size() further
     // on.
-    double* output(std::int64_t k) const {
-      return score_.get() + k / n_lanes() * n_ * n_lanes() + k % n_lanes();
+    double* scores_of(std::int64_t k) const {
+      return score_.get() + k / group_size() * n_ * group_size() + k % group_size();
     }
 
+    // Adds the values of a tree's leaves for the outputs of group g.
     void add_group(std::int64_t g, std::int64_t i, std::int64_t width, const CodedLeaves& leaves) {
-      const std::int64_t first = g * kOutputsOfGroup;
-      const std::int64_t n_used = std::min(kOutputsOfGroup, all_.trees_.value.width - first);
-      std::array<double, kMostLeaves * kOutputsOfGroup> value;
+      const std::int64_t first = g * kOutputsPerGroup;
+      const std::int64_t n_used = std::min(kOutputsPerGroup, all_.trees_.value.width - first);
+      std::array<double, kMostLeaves * kOutputsPerGroup> value;
       double* next = value.data();
-      for (const std::int32_t node : leaves.node) {
+      for (const std::int32_t node : leaves.leaf_node) {
         const double* const own = all_.trees_.value.row(node) + first;
-        if (n_used == kOutputsOfGroup)  // A known number of bytes takes no loop.
-          std::memcpy(next, own, sizeof(Group));
+        if (n_used == kOutputsPerGroup)  // A known number of bytes takes no loop.
+          std::memcpy(next, own, sizeof(OutputGroup));
         else
-          for (std::int64_t k = 0; k < kOutputsOfGroup; ++k) next[k] = k < n_used ? own[k] : 0.0;
-        next += kOutputsOfGroup;
+          for (std::int64_t k = 0; k < kOutputsPerGroup; ++k) next[k] = k < n_used ? own[k] : 0.0;
+        next += kOutputsPerGroup;
       }
-      double* const score = output(first) + (i - begin_) * kOutputsOfGroup;
-      add_groups(value.data(), leaves.position.data(), width, score);
+      double* const score = scores_of(first) + (i - begin_) * kOutputsPerGroup;
+      add_group_to_rows(value.data(), leaves.leaf_of_row.data(), width, score);
     }
 
     // Calls visit(score in this block, score in the table of all rows) for all scores of a stage.
     template <class Visit>
-    void for_each_output(std::int64_t stage, const Visit& visit) {
-      const std::int64_t n_outputs = all_.trees_.value.width, step = n_lanes();
+    void for_each_score(std::int64_t stage, const Visit& visit) {
+      const std::int64_t n_outputs = all_.trees_.value.width, step = group_size();
       for (std::int64_t k = 0; k < n_outputs; ++k) {
-        double* const own = output(k);
+        double* const own = scores_of(k);
         double* const total = all_.total_.row(stage * n_outputs + k) + begin_;
         for (std::int64_t i = 0; i < n_; ++i) visit(own[i * step], total[i]);
       }
     }
 
     // Writes the scores of the stage before if tree t is of a later one.
-    CERTREE_INLINE void enter_stage(std::size_t t) {
+    CERTREE_INLINE void finish_stage_before(std::size_t t) {
       if (all_.stage_of(t) == stage_) return;
       finish();
       stage_ = all_.stage_of(t);
@@ -271,7 +281,7 @@ class AddLeaves {
 
     const AddLeaves& all_;
     std::int64_t begin_, n_, stage_;
-    Buffer<double> score_;  // (n_groups(), n_, n_lanes())
+    Buffer<double> score_;  // (n_groups(), n_, group_size())
   };
 
   Block start_block(std::size_t t, std::int64_t begin, std::int64_t end) const {
@@ -289,7 +299,7 @@ class AddLeaves {
   Table<double> total_;
 };
 
-// Stores the leaf of each row in each tree.
+// A sink that stores the node of each row's leaf in each tree.
 struct StoreLeaves {
   Table<std::int32_t> leaf;
 
@@ -303,18 +313,19 @@ struct StoreLeaves {
 
   void operator()(std::size_t t, std::int64_t i, std::int64_t width,
                   const CodedLeaves& leaves) const {
-    std::transform(leaves.position.begin(), leaves.position.begin() + width, leaf.row(t) + i,
-                   [&](std::uint8_t position) { return leaves.node[position]; });
+    const auto first = leaves.leaf_of_row.begin();
+    std::transform(first, first + width, leaf.row(t) + i,
+                   [&](std::uint8_t number) { return leaves.leaf_node[number]; });
   }
 };
 
-// Does what take_row() does for each row; rows are made dense one by one.
-template <class Real, class Take>
-void take_sparse(const TreesView& trees, std::size_t first, std::size_t last,
-                 const SparseRows<Real>& X, int n_threads, const Take& take) {
+// Does the same by walks for sparse rows, which are made dense one by one.
+template <class Real, class Sink>
+void pass_sparse_leaves(const TreesView& trees, std::size_t first, std::size_t last,
+                        const SparseRows<Real>& X, int n_threads, const Sink& sink) {
   with_packed_router(trees.nodes, [&](const auto& router) {
     for_each_dense_row(X, n_threads, [&](std::int64_t i, const Real* x, StepCounter& counter) {
-      take_row(trees, first, last, router, x, i, take, counter);
+      pass_row_leaves(trees, first, last, router, x, i, sink, counter);
     });
   });
 }
@@ -326,13 +337,13 @@ void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std:
                Table<const Real> X, int n_threads, Table<double> total) {
   const AddLeaves add(trees, first, per_stage, total);
   if (X.n_rows >= kWalksAtOnce) {
-    take_leaves(trees, first, last, X, n_threads, add);
+    pass_leaves(trees, first, last, X, n_threads, add);
     return;
   }
   with_packed_router(trees.nodes, [&](const auto& router) {
     StepCounter counter;
     for (std::int64_t i = 0; i < X.n_rows; ++i)
-      take_row(trees, first, last, router, X.row(i), i, add, counter);
+      pass_row_leaves(trees, first, last, router, X.row(i), i, add, counter);
     counter.flush();
   });
 }
@@ -340,19 +351,19 @@ void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std:
 template <class Real>
 void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std::size_t per_stage,
                const SparseRows<Real>& X, int n_threads, Table<double> total) {
-  take_sparse(trees, first, last, X, n_threads, AddLeaves(trees, first, per_stage, total));
+  pass_sparse_leaves(trees, first, last, X, n_threads, AddLeaves(trees, first, per_stage, total));
 }
 
 template <class Real>
 void find_leaves(const TreesView& trees, Table<const Real> X, int n_threads,
                  Table<std::int32_t> leaf) {
-  take_leaves(trees, 0, trees.root.size(), X, n_threads, StoreLeaves{leaf});
+  pass_leaves(trees, 0, trees.root.size(), X, n_threads, StoreLeaves{leaf});
 }
 
 template <class Real>
 void find_leaves(const TreesView& trees, const SparseRows<Real>& X, int n_threads,
                  Table<std::int32_t> leaf) {
-  take_sparse(trees, 0, trees.root.size(), X, n_threads, StoreLeaves{leaf});
+  pass_sparse_leaves(trees, 0, trees.root.size(), X, n_threads, StoreLeaves{leaf});
 }
 
 template <class Real>
