@@ -126,6 +126,25 @@ inline void expect_codes(const char* name, std::span<const std::int32_t> codes,
                                 std::to_string(n_codes - 1));
 }
 
+// Returns where each of several lists starts in one array of n_entries, in which they follow each
+// other. Throws std::invalid_argument unless starts ascend from 0 to n_entries.
+inline std::span<const std::int64_t> starts_of(const std::string& name,
+                                               const In<std::int64_t, 1>& start,
+                                               std::size_t n_entries) {
+  const auto starts = view(start);
+  if (starts.empty() || starts.front() != 0 || !std::ranges::is_sorted(starts) ||
+      !std::cmp_equal(starts.back(), n_entries))
+    throw std::invalid_argument(name + " must ascend from 0 to " + std::to_string(n_entries));
+  return starts;
+}
+// Throws std::invalid_argument, too, unless there are n_lists lists.
+inline std::span<const std::int64_t> starts_of(const std::string& name,
+                                               const In<std::int64_t, 1>& start,
+                                               std::size_t n_lists, std::size_t n_entries) {
+  expect_length(name, start.shape(0), n_lists + 1);
+  return starts_of(name, start, n_entries);
+}
+
 // Returns the order in which growth compares features; none: that of the table.
 inline FeatureOrder order_of_features(const std::optional<Ints>& order, std::size_t p) {
   const auto given = sized("order of features", order, p);
@@ -146,10 +165,7 @@ using Sparse = std::tuple<In<std::int64_t, 1>, Ints, In<Real, 1>, std::int64_t>;
 template <class Real>
 SparseRows<Real> rows(const Sparse<Real>& csr) {
   const auto& [start, feature, value, width] = csr;
-  const auto starts = view(start);
-  if (starts.empty() || starts.front() != 0 || !std::ranges::is_sorted(starts) ||
-      !std::cmp_equal(starts.back(), feature.size()))
-    throw std::invalid_argument("starts of rows must ascend from 0 to the number of values");
+  const auto starts = starts_of("starts of rows", start, feature.size());
   expect_codes("features of values", view(feature), width);
   return {starts, view(feature), sized("values", value, feature.size()), width};
 }
@@ -208,10 +224,7 @@ inline Counts counts_of(const std::string& name, const ClassCounts& counts, cons
   }
   const auto& [begin, classes, weight, n_classes] = std::get<Entries>(counts);
   if (n_classes < 1) throw std::invalid_argument(name + " has no classes");
-  const auto starts = sized((name + "'s begin").c_str(), begin, tree.size() + 1);
-  if (starts.front() != 0 || !std::ranges::is_sorted(starts) ||
-      !std::cmp_equal(starts.back(), classes.size()))
-    throw std::invalid_argument(name + "'s begin must rise from 0 to the number of entries");
+  const auto starts = starts_of(name + "'s begin", begin, tree.size(), classes.size());
   expect_codes((name + "'s classes").c_str(), view(classes), n_classes);
   return {{}, {starts, view(classes), sized("weight", weight, classes.size())}, n_classes};
 }

@@ -44,17 +44,6 @@ using Stored = std::tuple<In<std::int64_t, 1>, Ints, Bytes, Bytes, std::int64_t>
 using Kept = std::tuple<Ints, In<std::int64_t, 1>, Doubles, Doubles, Bytes, In<std::int64_t, 1>,
                         Ints, Bytes>;
 
-// Starts of parts, one behind the other, of so many things.
-inline std::span<const std::int64_t> starts_of(const char* name, const In<std::int64_t, 1>& start,
-                                               std::size_t n_parts, std::size_t n_things) {
-  const auto starts = sized(name, start, n_parts + 1);
-  if (!std::ranges::is_sorted(starts) || starts.front() != 0 ||
-      !std::cmp_equal(starts.back(), n_things))
-    throw std::invalid_argument(std::string(name) + " must ascend from 0 to " +
-                                std::to_string(n_things));
-  return starts;
-}
-
 inline KeptBins kept_bins(const Kept& kept, std::size_t p) {
   const auto& [n_bins, bin_start, low, high, category, category_start, category_codes,
                category_bin] = kept;

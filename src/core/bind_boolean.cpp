@@ -50,10 +50,7 @@ auto walsh_hadamard(const Doubles& values, double scale, int n_threads) {
 auto multiply_features(const Doubles2& feature, const In<std::int64_t, 1>& start, const Ints& bits,
                        int n_threads) {
   const auto rows = view(feature);
-  const auto begin = view(start);
-  if (begin.empty() || begin.front() != 0 || !std::ranges::is_sorted(begin) ||
-      !std::cmp_equal(begin.back(), bits.size()))
-    throw std::invalid_argument("start must rise from 0 to the number of bits");
+  const auto begin = starts_of("start", start, bits.size());
   expect_codes("bits", view(bits), rows.n_rows);
   const auto loop = [&](auto product) {
     certree::multiply_features(rows, begin, view(bits), n_threads, product);

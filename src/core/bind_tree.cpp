@@ -64,10 +64,7 @@ auto find_gaps(const In<Real, 2>& X, const Ints& features, const In<std::int64_t
                const Doubles& threshold, int n_threads) {
   const auto x = rows(X);
   expect_codes("features", view(features), x.width);
-  const auto starts = sized("start", start, features.size() + 1);
-  if (starts.front() != 0 || !std::ranges::is_sorted(starts) ||
-      !std::cmp_equal(starts.back(), threshold.size()))
-    throw std::invalid_argument("start must ascend from 0 to the number of thresholds");
+  const auto starts = starts_of("start", start, features.size(), threshold.size());
   const FeatureThresholds thresholds{view(features), starts, view(threshold)};
   const auto loop = [&](auto low, auto high) {
     certree::find_gaps(x, thresholds, n_threads, low, high);

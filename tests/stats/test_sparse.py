@@ -214,8 +214,8 @@ def test_the_core_checks_sparse_counts():
     assert push().tolist() == [[0.5, 0.5], [0.5, 1.5]]
     for changes, message in (
         ({"begin": begin[:3]}, "begin has length 3, expected 4"),
-        ({"begin": begin[::-1].copy()}, "begin must rise"),
-        ({"begin": begin + 1}, "begin must rise"),
+        ({"begin": begin[::-1].copy()}, "begin must ascend"),
+        ({"begin": begin + 1}, "begin must ascend"),
         ({"classes": classes + np.int32(1)}, r"classes must lie in 0 \.\. 1"),
         ({"n_classes": 0}, "frequency has no classes"),
         ({"nodes": nodes[::-1].copy()}, "nodes must be ascending and distinct"),
