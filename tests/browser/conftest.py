@@ -68,6 +68,10 @@ def show(browser, path, width, scheme="light"):
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get(path if isinstance(path, str) else path.as_uri())
+    # On a busy machine a loaded page may not be laid out yet, so that nothing on it is displayed.
+    browser.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
+    )
     return browser
 
 
