@@ -429,7 +429,8 @@ SMALL_TREES = {
     "at the limits of size": ([64, 65, 128, 255, 256, 300], FEW, 70, 1),
     "many thresholds": ([31, 64, 128], MANY, 300, 1),
     "many categories": ([31, 64], FEW, 1030, 1),
-    "many outputs": ([1, 31, 64], FEW, 70, 3),
+    "a group of outputs": ([1, 31, 64], FEW, 70, 3),
+    "several groups of outputs": ([2, 31, 255], FEW, 9, 10),
     "stumps": ([1, 2], FEW, 9, 1),
     "leaves alone": ([1], FEW, 9, 2),
 }
