@@ -13,8 +13,8 @@ constexpr std::uint8_t kMissingCode = 255;  // bin of NaN
 // Number of values whose searches advance together.
 constexpr std::size_t kValuesAtOnce = 256;
 
-// Appends infinite thresholds, which no value exceeds, until there are 2^k - 1 >= kPivots, as
-// search_thresholds() needs.
+// Appends infinite thresholds, which no value exceeds, until their number is at least kPivots and a
+// power of two minus one, as search_thresholds() needs.
 inline void pad_thresholds(std::vector<double>& threshold) {
   std::size_t n = kPivots;
   while (n < threshold.size()) n = 2 * n + 1;

@@ -15,9 +15,10 @@ constexpr std::uint8_t kMissing = kMissingCode;
 static_assert(kLanes == kValuesAtOnce);
 constexpr std::size_t kMostThresholds = kMissing - 1;
 constexpr std::int32_t kMostCategories = 1024;
-// Bits of planes stand for categories, but the top bit of the last plane for missing values.
+// The bit of missing values in the last plane of a feature with sets; all other bits of its planes
+// stand for categories.
 constexpr std::uint8_t kMissingBit = 1 << 7;
-// Coding one feature of a row takes as long as so many steps of a walk.
+// Time to code one feature of a row, in steps of a walk from a node to its child.
 constexpr std::int64_t kStepsOfCode = 2;
 
 std::size_t end_of(const TreesView& trees, std::size_t t) {

@@ -17,7 +17,7 @@ namespace certree {
 
 // Rows of a block.
 inline constexpr std::int64_t kLanes = 256;
-// Largest number of leaves of a tree: positions of leaves fit in a byte.
+// Largest number of leaves of a coded tree, whose leaves are numbered by a byte.
 inline constexpr std::size_t kMostLeaves = 255;
 
 // A feature and its codes: one byte a row if nodes compare it with thresholds, one bit a category
@@ -51,14 +51,14 @@ struct CodedLeaves {
 
 class CodedTrees {
  public:
-  // Whether a tree has few enough leaves and categories. Such a tree alone never has too many
-  // thresholds.
+  // Returns whether a tree has few enough leaves and categories to be coded. It then has few enough
+  // thresholds, too, if it is coded without other trees.
   static bool is_small(const TreesView& trees, std::size_t t);
   // Codes the trees first, ..., last - 1, which are small; none if a feature has too many
   // thresholds in all of them.
   static std::optional<CodedTrees> of(const TreesView& trees, std::size_t first, std::size_t last);
 
-  // Whether coding rows takes less time than walks.
+  // Returns whether predictions by codes take less time than walks of rows from node to node.
   bool pays_off() const;
   std::size_t n_codes() const { return n_planes_ * static_cast<std::size_t>(kLanes); }
   // codes: (n_codes(),) of the rows begin, ..., begin + width - 1, at most kLanes.

@@ -13,7 +13,8 @@ namespace {
 // Bytes of the rows of a block: they stay in the nearest cache beside a tree.
 constexpr std::int64_t kBlockBytes = 1 << 14;
 constexpr std::int64_t kBlocksPerThread = 4;
-// Fewest rows for which it pays off to code trees.
+// Smallest number of rows that are predicted by codes. For fewer rows, coding the trees takes
+// longer than it saves.
 constexpr std::int64_t kCodedRows = 512;
 
 // Writes to node, (width,), the leaves that rows first, first + 1, ... reach in tree t.
@@ -63,8 +64,9 @@ void pass_walked_leaves(const TreesView& trees, std::size_t first, std::size_t l
   });
 }
 
-// Does the same by codes. Blocks have kLanes rows, and block(t, begin, width, leaves) is called
-// with the leaves of all of them as CodedLeaves.
+// Finds the leaves of all rows in the trees first, ..., last - 1 by codes, and passes them to a
+// sink as pass_walked_leaves() does. Blocks have kLanes rows, and block(t, begin, width, leaves) is
+// called with the leaves of all of them as CodedLeaves.
 template <class Real, class Sink>
 void pass_coded_leaves(const CodedTrees& coded, std::size_t first, std::size_t last,
                        const Table<const Real>& X, int n_threads, const Sink& sink) {
@@ -82,7 +84,8 @@ void pass_coded_leaves(const CodedTrees& coded, std::size_t first, std::size_t l
   });
 }
 
-// Does the same by codes if there are many rows, for small trees, and else by walks.
+// Passes the leaves of all rows to a sink: those in small trees by codes if there are many rows,
+// all others by walks.
 template <class Real, class Sink>
 void pass_leaves(const TreesView& trees, std::size_t first, std::size_t last,
                  const Table<const Real>& X, int n_threads, const Sink& sink) {
@@ -106,8 +109,8 @@ void pass_leaves(const TreesView& trees, std::size_t first, std::size_t last,
   }
 }
 
-// Does the same by walks for a block of one row x, the row with index i. Walks of many trees
-// advance together.
+// Passes the leaves of one row x to a sink as pass_walked_leaves() does, as a block of its own. The
+// row has index i. Many trees are walked at the same time.
 template <class Real, class Router, class Sink>
 void pass_row_leaves(const TreesView& trees, std::size_t first, std::size_t last,
                      const Router& router, const Real* x, std::int64_t i, const Sink& sink,
@@ -147,10 +150,6 @@ CERTREE_INLINE void attribute_row(const TreesView& trees, const Router& router,
     });
   }
 }
-
-}  // namespace
-
-namespace {
 
 // Scores or leaf values of four outputs, which one instruction adds to four others. The last group
 // may have unused outputs, whose leaf values are 0.
@@ -218,7 +217,8 @@ class AddLeaves {
         for (std::int64_t g = 0; g < n_groups(); ++g) add_group(g, i, width, leaves);
         return;
       }
-      // Rows then read a small array.
+      // The values of the leaves are copied to a small array, in which those of rows are found
+      // sooner.
       std::array<double, kMostLeaves> value;
       for (std::size_t l = 0; l < leaves.leaf_node.size(); ++l)
         value[l] = *all_.trees_.value.row(leaves.leaf_node[l]);
@@ -272,7 +272,7 @@ class AddLeaves {
       }
     }
 
-    // Writes the scores of the stage before if tree t is of a later one.
+    // Writes the scores of the trees so far if they end a stage, as tree t belongs to a later one.
     CERTREE_INLINE void finish_stage_before(std::size_t t) {
       if (all_.stage_of(t) == stage_) return;
       finish();
@@ -319,7 +319,7 @@ struct StoreLeaves {
   }
 };
 
-// Does the same by walks for sparse rows, which are made dense one by one.
+// Passes the leaves of sparse rows to a sink, row by row. Rows are made dense one by one, and walk.
 template <class Real, class Sink>
 void pass_sparse_leaves(const TreesView& trees, std::size_t first, std::size_t last,
                         const SparseRows<Real>& X, int n_threads, const Sink& sink) {

@@ -57,8 +57,8 @@ class FeatureGaps {
 
   std::int32_t feature_;
   std::vector<double> threshold_;
-  // Smallest and largest value above each threshold and up to the next one; the first range is up
-  // to the first threshold.
+  // Range t: the smallest and the largest value above threshold t - 1 and not above threshold t.
+  // The first range has no lower limit, the last one no upper limit.
   std::vector<Range> ranges_;
 };
 
