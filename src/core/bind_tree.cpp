@@ -1,6 +1,6 @@
 // Python bindings of single trees.
 #include "bind.hpp"
-#include "grow/gaps.hpp"
+#include "grow/placement.hpp"
 #include "grow/thresholds.hpp"
 
 namespace certree::bindings {
@@ -47,29 +47,28 @@ auto depths(const Ints& left, const Ints& chain) {
              Column<std::int64_t>(tree.size()));
 }
 
-auto thresholds_near(const Doubles& wanted, const Doubles& low, const Doubles& high,
-                     bool at_middle) {
+auto choose_thresholds(const Doubles& wanted, const Doubles& low, const Doubles& high) {
   const std::span<const double> near = view(wanted);
   const auto lows = sized("low", low, near.size()), highs = sized("high", high, near.size());
   const auto loop = [&](std::span<double> threshold) {
     for (const std::size_t v : indices(near.size()))
-      threshold[v] = at_middle ? threshold_between(lows[v], highs[v])
-                               : threshold_near(near[v], lows[v], highs[v]);
+      threshold[v] = threshold_near(near[v], lows[v], highs[v]);
   };
   return run(loop, Column<double>(near.size()));
 }
 
 template <class Real>
-auto find_gaps(const In<Real, 2>& X, const Ints& features, const In<std::int64_t, 1>& start,
-               const Doubles& threshold, int n_threads) {
+auto place_thresholds(const Ints& feature, const Doubles& threshold, const Ints& left,
+                      const Flags& default_left, const In<std::int64_t, 1>& category_start,
+                      const Ints& categories, const In<Real, 2>& X, bool at_middle, int n_threads) {
+  const auto tree = tree_of(feature, threshold, left, default_left, category_start, categories);
   const auto x = rows(X);
-  expect_codes("features", view(features), x.width);
-  const auto starts = starts_of("start", start, features.size(), threshold.size());
-  const FeatureThresholds thresholds{view(features), starts, view(threshold)};
-  const auto loop = [&](auto low, auto high) {
-    certree::find_gaps(x, thresholds, n_threads, low, high);
+  expect_codes("feature", view(feature), x.width);
+  const auto loop = [&](auto placed, auto low, auto high) {
+    certree::place_thresholds(tree, x, at_middle, n_threads, {placed, low, high});
   };
-  return run(loop, Column<double>(threshold.size()), Column<double>(threshold.size()));
+  const auto column = [&] { return Column<double>(left.size()); };
+  return run(loop, column(), column(), column());
 }
 
 template <class Real>
@@ -88,10 +87,11 @@ void bind_tree_of(nb::module_& core) {
            "default_left"_array, "category_start"_array, "categories"_array, "X"_array,
            "Return, for each node, whether a row that reaches it has NaN in the feature it tests.");
   core.def(
-      "find_gaps", &find_gaps<Real>, "X"_array, "features"_array, "start"_array, "threshold"_array,
+      "place_thresholds", &place_thresholds<Real>, "feature"_array, "threshold"_array, "left"_array,
+      "default_left"_array, "category_start"_array, "categories"_array, "X"_array, "at_middle"_a,
       "n_threads"_a,
-      "Return the largest value of X not above each threshold and the smallest above it. Those "
-      "of features[i] ascend from threshold[start[i]] on.");
+      "Return thresholds between the same values of X, which separate them as float32, too, with "
+      "the largest value not above each and the smallest above it; -inf where a threshold stays.");
 }
 
 }  // namespace
@@ -99,11 +99,9 @@ void bind_tree_of(nb::module_& core) {
 void bind_tree(nb::module_& core) {
   bind_tree_of<float>(core);
   bind_tree_of<double>(core);
-  core.def(
-      "choose_thresholds", &thresholds_near, "wanted"_array, "low"_array, "high"_array,
-      "at_middle"_a,
-      "Return thresholds in [low, high), near wanted or at the middle, which separate low and high "
-      "also as float32.");
+  core.def("choose_thresholds", &choose_thresholds, "wanted"_array, "low"_array, "high"_array,
+           "Return thresholds in [low, high), near wanted, which separate low and high also as "
+           "float32.");
   core.def("compute_depths", &depths, "left"_array, "chain"_array,
            "Return the number of regions above each node: the sum of chain over its ancestors.");
 }

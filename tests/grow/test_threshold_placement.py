@@ -29,11 +29,12 @@ from certree import (
     grow_dyadic,
     grow_kd,
 )
-from certree._core import choose_thresholds, find_gaps
+from certree._core import choose_thresholds
+from certree._core import place_thresholds as core_place_thresholds
 from certree.grow import dyadic_grid
 from certree.grow.threshold_placement import place_thresholds
 from certree.rows.dates import convert_dates, learn_dates
-from certree.tree import Tree
+from certree.tree import ALL_LEFT, Tree
 
 numbers = st.one_of(
     st.floats(-1e6, 1e6),
@@ -77,10 +78,13 @@ def test_thresholds_are_those_of_the_twin(values, threshold, at_middle):
     values = np.array(values) + 0.0
     if not (values <= threshold).any():
         threshold = float(values.min())
-    low = values[values <= threshold].max()
-    high = min(values[values > threshold], default=np.inf)
-    (placed,) = choose_thresholds(*np.array([[threshold], [low], [high]]) + 0.0, at_middle)
+    low, high = reference.find_gap(values, threshold)
+    (placed,) = place_thresholds(
+        tree_of(threshold), values[:, None], at_middle=at_middle
+    ).threshold[:1]
     assert placed == reference.place_threshold(values, threshold, at_middle)
+    if not at_middle:
+        assert placed == choose_thresholds(*np.array([[threshold], [low], [high]]) + 0.0)
     assert low <= placed < high
     below, above = reference.round_to_float32(low), reference.round_to_float32(high)
     tree = tree_of(placed)
@@ -93,22 +97,62 @@ def test_thresholds_are_those_of_the_twin(values, threshold, at_middle):
         assert tree.float64_features.tolist() == [0]
 
 
+def chain_of(features, thresholds, sets, p):
+    """A tree in which the right child of each split is the next one.
+
+    sets: for each split the categories that it tests for, or an empty list: it compares numbers.
+    """
+    n = len(features)
+    m = 2 * n + 1
+    columns = {
+        "feature": np.zeros(m, np.int32),
+        "threshold": np.zeros(m),
+        "left": np.full(m, -1, np.int32),
+    }
+    splits = np.append(0, 2 * np.arange(1, n))[:n]
+    columns["feature"][splits] = features
+    columns["threshold"][splits] = thresholds
+    columns["left"][splits] = 2 * np.arange(n) + 1
+    lengths = np.zeros(m, np.int64)
+    lengths[splits] = [len(codes) for codes in sets]
+    categories = np.array([code for codes in sets for code in codes], np.int32)
+    starts = np.append(0, np.cumsum(lengths))
+    return splits, (*columns.values(), np.zeros(m, np.uint8), starts, categories)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("n", "n_thresholds"), [(1, 1), (63, 2), (64, 0), (130, 7), (9000, 90)])
-def test_gaps_are_those_of_the_twin(dtype, n, n_thresholds):
+@pytest.mark.parametrize("at_middle", [False, True])
+@pytest.mark.parametrize(
+    ("n", "n_thresholds"), [(1, 1), (63, 2), (64, 0), (130, 7), (300, 300), (9000, 90)]
+)
+def test_placed_thresholds_and_their_gaps_are_those_of_the_twin(dtype, at_middle, n, n_thresholds):
     rng = np.random.default_rng(n)
     X = np.round(rng.normal(size=(n, 4)), 2).astype(dtype)
     X[rng.random((n, 4)) < 0.1] = np.nan
-    features = np.array([3, 0, 1], np.int32)
-    # Some thresholds are equal, some are values of rows, and two lie outside of all values.
-    drawn = np.round(rng.normal(size=(2, n_thresholds)), 1)
-    thresholds = np.append(np.sort(drawn, axis=1).ravel(), [-99.0, 99.0])
-    start = np.array([0, n_thresholds, 2 * n_thresholds, len(thresholds)])
-    feature_of = np.repeat(features, np.diff(start))
-    expected = [reference.find_gap(X[:, j], t) for j, t in zip(feature_of, thresholds, strict=True)]
+    # Some thresholds are equal, some are values of rows, and some lie outside of all values.
+    features = np.append(rng.choice([0, 1, 3], n_thresholds), [1, 1, 3, 3, 0])
+    thresholds = np.append(
+        np.round(rng.normal(size=n_thresholds), 1), [-99.0, ALL_LEFT, 99.0, ALL_LEFT, 0.0]
+    )
+    sets = [[]] * (len(features) - 1) + [[1, 2]]
+    splits, columns = chain_of(features, thresholds, sets, 4)
+    expected = []
+    for j, threshold, codes in zip(features, thresholds, sets, strict=True):
+        low, high = reference.find_gap(X[:, j], threshold)
+        if codes or low == -np.inf or threshold == ALL_LEFT:
+            expected.append((threshold, -np.inf, high))
+        else:
+            placed = reference.place_threshold(X[:, j], threshold, at_middle)
+            expected.append((placed, low, high))
     for n_threads in (1, 3):
-        found = find_gaps(X, features, start, thresholds, n_threads)
-        assert np.array_equal(found, np.transpose(expected))
+        threshold, low, high = core_place_thresholds(*columns, X, at_middle, n_threads)
+        found = np.transpose([column[splits] for column in (threshold, low, high)])
+        is_placed = np.array(expected)[:, 1] > -np.inf
+        assert np.array_equal(found[is_placed], np.array(expected)[is_placed])
+        assert np.array_equal(found[:, :2], np.array(expected)[:, :2])
+        leaves = np.setdiff1d(np.arange(len(threshold)), splits)
+        assert (low[leaves] == -np.inf).all()
+        assert (threshold[leaves] == 0).all()
 
 
 @given(st.lists(numbers, min_size=2, max_size=20), numbers)

@@ -126,9 +126,7 @@ def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
         j = level % p
         middle = bottoms[:, j] / 2 + tops[:, j] / 2
         feature.append(np.full(len(middle), j))
-        threshold.append(
-            choose_thresholds(middle, bottoms[:, j].copy(), tops[:, j].copy(), at_middle=False)
-        )
+        threshold.append(choose_thresholds(middle, bottoms[:, j].copy(), tops[:, j].copy()))
         bottoms, tops = np.repeat(bottoms, 2, axis=0), np.repeat(tops, 2, axis=0)
         tops[::2, j] = bottoms[1::2, j] = middle
     n_inner, n_leaves = 2**depth - 1, 2**depth

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import choose_thresholds, find_gaps
+from certree._core import place_thresholds as core_place_thresholds
 from certree.rows.dates import DateColumns
-from certree.tree import ALL_LEFT, Tree, group_by_feature
+from certree.tree import Tree
 
 
 def place_thresholds(
@@ -48,22 +48,11 @@ def place_thresholds(
         The copy, or `tree` itself if it has no thresholds. Thresholds that only separate missing
         values, as they lie below or above all numbers and category codes, stay.
     """
-    groups = list(group_by_feature(tree.feature, np.flatnonzero(tree.compares_numbers)))
-    if not groups:
+    if not tree.compares_numbers.any():
         return tree
-    threshold = tree.threshold.copy()
-    nodes = np.concatenate([group[np.argsort(threshold[group])] for _, group in groups])
-    features = np.array([j for j, _ in groups], np.int32)
-    start = np.cumsum([0, *(len(group) for _, group in groups)])
-    low, high = find_gaps(X, features, start, threshold[nodes], n_threads)
-    is_below_all = np.isinf(low)
-    is_above_all = (threshold[nodes] == ALL_LEFT) & (low < ALL_LEFT)
-    moves = ~is_below_all & ~is_above_all
-    nodes, low, high = nodes[moves], low[moves], high[moves]
-    moved = choose_thresholds(threshold[nodes], low, high, at_middle)
-    threshold[nodes] = moved
+    threshold, low, high = core_place_thresholds(*tree.split_columns, X, at_middle, n_threads)
     for j, date in (dates or {}).items():
-        has_dates = tree.feature[nodes] == j
-        gaps = moved[has_dates], low[has_dates], high[has_dates]
-        threshold[nodes[has_dates]] = date.round_thresholds(*gaps)
+        nodes = np.flatnonzero((tree.feature == j) & np.isfinite(low))
+        threshold = threshold.copy()
+        threshold[nodes] = date.round_thresholds(threshold[nodes], low[nodes], high[nodes])
     return tree.with_splits(threshold, tree.category_start, tree.categories)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields
 from decimal import Decimal
+from functools import cache
 from numbers import Integral, Real
 from reprlib import repr as shortened
 from typing import Any, ClassVar, NoReturn, Self
@@ -102,7 +103,7 @@ class ArrayRecord:
         be read-only, in memory that nobody can change; `freeze` makes them so.
         """
         record = object.__new__(cls)
-        for field, value in zip(fields(cls), values, strict=True):  # type: ignore[arg-type]
+        for field, value in zip(_list_fields(cls), values, strict=True):  # type: ignore[arg-type]
             object.__setattr__(record, field.name, value)
         return record
 
@@ -192,6 +193,12 @@ def _get_stored_name(field: Field[Any]) -> str:
     """
     name: str = field.metadata.get("stored_as", field.name)
     return name
+
+
+@cache
+def _list_fields(record_class: type[Any]) -> tuple[Field[Any], ...]:
+    """Return the fields of a dataclass. They are kept, as each call of `fields` builds them anew."""
+    return fields(record_class)
 
 
 def _list_stored(record: Any) -> list[Field[Any]]:
