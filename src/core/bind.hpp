@@ -145,6 +145,19 @@ inline std::span<const std::int64_t> starts_of(const std::string& name,
   return starts_of(name, start, n_entries);
 }
 
+// Returns the root of each tree. Throws std::invalid_argument unless roots ascend from node 0, or
+// there are neither roots nor nodes.
+inline std::span<const std::int64_t> roots_of(const In<std::int64_t, 1>& root,
+                                              std::size_t n_nodes) {
+  const auto roots = view(root);
+  if (roots.empty() ? n_nodes > 0
+                    : roots.front() != 0 || !std::ranges::is_sorted(roots) ||
+                          !std::cmp_less(roots.back(), n_nodes))
+    throw std::invalid_argument("root must ascend from 0 and be nodes, of which there are " +
+                                std::to_string(n_nodes));
+  return roots;
+}
+
 // Returns the order in which growth compares features; none: that of the table.
 inline FeatureOrder order_of_features(const std::optional<Ints>& order, std::size_t p) {
   const auto given = sized("order of features", order, p);

@@ -10,20 +10,13 @@ namespace {
 
 constexpr std::size_t kMostEntries = std::size_t{1} << 26;
 
-void expect_trees(const Ints& left, std::span<const std::int64_t> root) {
-  if (root.empty() ? left.size() > 0 : root.front() != 0 || !std::ranges::is_sorted(root))
-    throw std::invalid_argument("root must rise from 0");
-  if (!root.empty() && !std::cmp_less(root.back(), left.size()))
-    throw std::invalid_argument("root must be nodes");
-  if (left.size() > 0) shape(left);
-}
-
 auto spectrum_of_trees(const Ints& bit, const Ints& left, const In<std::int64_t, 1>& root,
                        const Doubles2& value, bool left_is_one, const Doubles& mean,
                        std::int64_t degree, std::int64_t most_terms, int n_threads) {
   const std::size_t m = left.size();
-  expect_trees(left, view(root));
-  const BitTrees trees{sized("bit", bit, m),     view(left),  view(root),
+  const auto roots = roots_of(root, m);
+  if (m > 0) shape(left);
+  const BitTrees trees{sized("bit", bit, m),     view(left),  roots,
                        sized("value", value, m), left_is_one, view(mean)};
   if (trees.mean.empty()) throw std::invalid_argument("there must be a bit");
   expect_codes("bit", trees.bit, std::ssize(trees.mean));

@@ -8,15 +8,9 @@ namespace {
 
 using Ints2 = In<std::int32_t, 2>;
 
-void expect_roots(std::span<const std::int64_t> root, std::size_t n_nodes) {
-  if (root.empty() || root.front() != 0 || !std::ranges::is_sorted(root) ||
-      !std::cmp_less(root.back(), n_nodes))
-    throw std::invalid_argument("root must rise from 0 and be nodes");
-}
-
 Arrivals arrivals_of(const Ints& left, const Roots& root, const Ints2& leaf) {
-  const Arrivals arrivals{shape(left).children, view(root), sized("leaf", leaf, root.size())};
-  expect_roots(arrivals.root, left.size());
+  const Arrivals arrivals{shape(left).children, roots_of(root, left.size()),
+                          sized("leaf", leaf, root.size())};
   const auto m = static_cast<std::int32_t>(left.size());
   unsigned beyond = 0;
   for (const std::int32_t v : arrivals.leaf.values()) beyond |= (v < -m) | (v >= m);
@@ -75,10 +69,10 @@ Table<const double> sums_of(const Doubles2& sums, std::size_t n_nodes) {
 auto shrink_leaves(const Ints& left, const Roots& root, const Doubles2& sums, double rows,
                    int n_threads) {
   const Shape nodes = shape(left);
-  expect_roots(view(root), left.size());
+  const auto roots = roots_of(root, nodes.size());
   const auto table = sums_of(sums, left.size());
   const auto loop = [&](auto value) {
-    certree::shrink_leaves(nodes.children, view(root), table, rows, n_threads, value);
+    certree::shrink_leaves(nodes.children, roots, table, rows, n_threads, value);
   };
   return run(loop, Rows<double>(left.size(), table.width - 1));
 }

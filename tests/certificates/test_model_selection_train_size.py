@@ -126,6 +126,7 @@ def test_rows_that_certify_have_no_part_in_the_tree_nor_in_when_it_stops(grouped
 
 def test_hard_tables_let_more_rows_grow_than_noise():
     X, y = noisy(2000, n_classes=4)
+    X = X.round(6)  # Last digits differ between versions of NumPy, and the folds with them.
     fractions = []
     for seed in range(3):
         coins = np.random.default_rng(seed).integers(0, 2, 2000)

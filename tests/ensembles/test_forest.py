@@ -163,8 +163,8 @@ def test_the_door_of_leaves_checks():
     _core.sum_out_of_bag_predictions(left, root, leaf, y, None, one_lane, sums, True, 0.0, 2, 1)
     for changed, message in (
         ({"leaf": leaf + np.int32(5)}, "leaf must hold nodes"),
-        ({"root": root + 1}, "root must rise from 0"),
-        ({"root": np.zeros(0, dtype=np.int64)}, "length 1, expected 0"),
+        ({"root": root + 1}, "root must ascend from 0"),
+        ({"root": np.zeros(0, dtype=np.int64)}, "root must ascend from 0"),
         ({"y": np.ones((3, 1))}, "length 3, expected 2"),
         ({"sums": np.ones((2, 2))}, "length 2, expected 3"),
         ({"sums": np.ones((3, 1))}, "two columns"),

@@ -256,12 +256,13 @@ def test_nodes_of_a_known_box_keep_to_float32():
 # -- the shared tables -----------------------------------------------------------------------------
 
 DATA = os.environ.get("CERTREE_DATA")
-TABLES = sorted(Path(DATA).rglob("*.parquet")) if DATA else []
+PATHS = sorted(Path(DATA).rglob("*.parquet")) if DATA else []
+TABLES = [pytest.param(path, id=path.stem) for path in PATHS]
 
 
 @pytest.mark.data
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
-@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", TABLES)
 def test_features_of_tables_need_float64_only_where_float32_merges_values(path):
     table = pd.read_parquet(path)
     table = table.sample(min(600, len(table)), random_state=0)

@@ -161,9 +161,8 @@ std::vector<double> sampled_values(std::span<const double> column,
 void encode(std::span<const double> column, std::span<const double> bounds, std::uint8_t* code,
             FeatureBins& bins) {
   static_assert(kMissingCode == kMissingBin && kMost == kMissingBin);
-  std::array<double, kMost> padded;
-  padded.fill(kInfinity);
-  std::ranges::copy(bounds, padded.begin());
+  std::vector<double> padded(bounds.begin(), bounds.end());
+  pad_thresholds(padded);
   // Missing values have an entry of their own after those of the bins.
   std::array<double, kMost + 1> low, high;
   low.fill(kInfinity);

@@ -1,6 +1,7 @@
 #include "grow/coarser.hpp"
 
 #include "grow/random.hpp"
+#include "numbers.hpp"
 
 namespace certree {
 namespace {
@@ -16,16 +17,26 @@ BinsNow same_bins() {
   return same;
 }
 
+// Draws one of the edges behind each of n_bins bins and later ones: edge 0 is that behind the bin.
+CERTREE_SIMD_CLONES void draw_edges(std::uint64_t key, std::int32_t n_bins,
+                                    std::int32_t* drawn) noexcept {
+  for (std::int32_t b = 0; b < n_bins; ++b)
+    drawn[b] =
+        static_cast<std::int32_t>(unit_number(random_bits(key, static_cast<std::uint64_t>(b))) *
+                                  static_cast<double>(n_bins - 1 - b));
+}
+
 // The bin that each of ascending bins becomes a part of: behind each edge that is drawn, out of all
 // sets of so many edges with the same probability, another one starts.
-BinsNow joined_bins(std::int64_t n_bins, std::int64_t n_edges, Random random) {
+BinsNow joined_bins(std::int32_t n_bins, std::int64_t n_edges, std::uint64_t key) {
+  std::array<std::int32_t, 256> drawn;
+  draw_edges(key, n_bins, drawn.data());
   BinsNow into;
   into.fill(kMissingBin);
   std::uint8_t bin = 0;
-  for (std::int64_t b = 0; b < n_bins; ++b) {
-    into[static_cast<std::size_t>(b)] = bin;
-    const std::int64_t n_left = n_bins - 1 - b;  // edges behind this bin and later ones
-    if (n_left == 0 || random.below(n_left) >= n_edges) continue;
+  for (std::size_t b = 0; b < static_cast<std::size_t>(n_bins); ++b) {
+    into[b] = bin;
+    if (drawn[b] >= n_edges) continue;
     ++bin;
     --n_edges;
   }
@@ -49,7 +60,7 @@ std::vector<BinsNow> join_bins(const KeptBins& table, std::span<const std::int32
     const bool stays = table.category[j] != 0 || table.n_bins[j] <= std::max(kFewBins, n_edges + 1);
     const auto place = static_cast<std::uint64_t>(feature_order.of(feature));
     const BinsNow& into = joined.emplace_back(
-        stays ? same_bins() : joined_bins(table.n_bins[j], n_edges, Random(key_of(key, place))));
+        stays ? same_bins() : joined_bins(table.n_bins[j], n_edges, key_of(key, place)));
     if (!stays) bins.n_bins[j] = static_cast<std::int32_t>(n_edges + 1);
     for (std::size_t b = n_bins; b-- > 0;) low[into[b]] = table.low_of(j)[b];
     for (std::size_t b = 0; b < n_bins; ++b) high[into[b]] = table.high_of(j)[b];

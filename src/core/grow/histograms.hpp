@@ -221,12 +221,12 @@ class FewHistograms {
   void add_stored(const NodeEvaluator& of, std::span<const Item> items, const Sum* all,
                   std::span<const StoredCode> stored, std::size_t zero, std::size_t f) {
     Sum *const sums = at(of, f, 0), *const rest = at(of, f, zero);
-    std::uint64_t* const seen = seen_[f].data();
+    std::array<std::uint64_t, 4>& seen = seen_[f];
     count_steps(stored.size());
     for (const auto [i, code] : stored) {
       of.add(items[i], sums + code * of.n_sums());
       if (!rows_.empty()) ++rows_[256 * f + code];
-      seen[code / 64] |= std::uint64_t{1} << code % 64;
+      mark(code, seen);
     }
     if (stored.size() == items.size()) return;
     for (std::size_t l = 0; l < of.n_sums(); ++l) rest[l] += all[l];
@@ -237,7 +237,7 @@ class FewHistograms {
       }
     if (!rows_.empty())
       rows_[256 * f + zero] = static_cast<std::int64_t>(items.size() - stored.size());
-    seen[zero / 64] |= std::uint64_t{1} << zero % 64;
+    mark(zero, seen);
   }
 
   // Moves out the histogram of the f-th feature. It is valid until the next call.
@@ -254,6 +254,10 @@ class FewHistograms {
     return sums_.data() + (256 * f + bin) * of.n_sums();
   }
 
+  static void mark(std::size_t bin, std::array<std::uint64_t, 4>& seen) {
+    seen[bin / 64] |= std::uint64_t{1} << bin % 64;
+  }
+
   // Clears what an interrupted call has left.
   void clear() {
     std::ranges::fill(sums_, Sum{});
@@ -265,15 +269,25 @@ class FewHistograms {
   void add_block(const NodeEvaluator& of, const Part<Target> block, const Codes code,
                  std::size_t f) {
     Sum* const sums = at(of, f, 0);
-    std::uint64_t* const seen = seen_[f].data();
     const std::size_t n = block.rows.size();  // a copy, as adding to sums could change it
+    // In registers: most features have few bins, and memory would be read right after each write.
+    std::uint64_t seen = 0, any = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t bin = code[row_of(block.rows[i])];
       if constexpr (kByBlocks)
         bins_[i] = static_cast<std::uint8_t>(bin);
       else
         of.add(block.item(i), sums + bin * of.n_sums());
-      if constexpr (few) seen[bin / 64] |= std::uint64_t{1} << bin % 64;
+      if constexpr (few) {
+        seen |= std::uint64_t{1} << bin % 64;
+        any |= bin;
+      }
+    }
+    if constexpr (few) {
+      if (any < 64)
+        seen_[f][0] |= seen;
+      else
+        for (const auto& row : block.rows) mark(code[row_of(row)], seen_[f]);
     }
     if constexpr (kByBlocks) of.add_block(block.rows, bins_.data(), sums);
     if (rows_.empty()) return;

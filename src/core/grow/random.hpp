@@ -24,7 +24,15 @@ inline std::uint64_t key_of(std::uint64_t key, std::uint64_t i) {
   return mixed(mixed(key + kGoldenGamma) + (i + 1) * kGoldenGamma);
 }
 
-// A stream of pseudorandom numbers.
+// Returns the i-th 64 bits of the stream of a key.
+inline std::uint64_t random_bits(std::uint64_t key, std::uint64_t i) {
+  return mixed(key + (i + 1) * kGoldenGamma);
+}
+
+// Returns a number in [0, 1) that is uniform if the bits are.
+inline double unit_number(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+
+// The stream of pseudorandom numbers of a key.
 class Random {
  public:
   explicit Random(std::uint64_t key) : state_(key) {}
@@ -32,7 +40,7 @@ class Random {
   // Returns 64 random bits.
   std::uint64_t bits() { return mixed(state_ += kGoldenGamma); }
   // Returns a uniform number in [0, 1).
-  double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
+  double uniform() { return unit_number(bits()); }
   // Returns a uniform integer in 0, ..., n - 1; the bias is at most n / 2^53.
   std::int64_t below(std::int64_t n) {
     return static_cast<std::int64_t>(uniform() * static_cast<double>(n));
