@@ -744,7 +744,7 @@ def test_rounds_are_those_of_the_reference(loss, options, seed):
         assert one.category_start.tolist() == tree.category_start.tolist()
         assert one.categories.tolist() == tree.categories.tolist()
         np.testing.assert_allclose(one.value, value, rtol=1e-9, atol=1e-9)
-        assert run.rows[0][begin : begin + one.n_nodes].tolist() == rows.tolist()
+        assert run.in_bag_counts[0][begin : begin + one.n_nodes].tolist() == rows.tolist()
 
 
 @pytest.mark.threads

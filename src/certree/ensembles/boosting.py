@@ -68,7 +68,7 @@ from certree.ensembles.round_schedule import (
     get_rate_factor,
 )
 from certree.ensembles.round_selection import choose_rounds, choose_step_factor
-from certree.ensembles.rounds import Rounds, Settings, add_gain_importances, advance, start_run
+from certree.ensembles.rounds import BoostingRun, Settings, add_gain_importances, advance, start_run
 from certree.ensembles.staged import (
     StagedClassifier,
     StagedTrees,
@@ -792,7 +792,7 @@ class BoostedTrees(StagedTrees):
             validation = None if validation is None else validation.to_sparse()
         return training, validation, stops
 
-    def _append_new_trees(self, before: Trees, members: list[Rounds], n_rounds: int) -> None:
+    def _append_new_trees(self, before: Trees, members: list[BoostingRun], n_rounds: int) -> None:
         """Set `trees_` to the previous trees followed by the new ones, and update `_importances`.
 
         `_importances`, (p,), are unnormalised gain importances, to which those of the new trees are
@@ -802,7 +802,7 @@ class BoostedTrees(StagedTrees):
         """
         grown = [run.trees().keep_first(n_rounds) for run in members]
         for run, trees in zip(members, grown, strict=True):
-            rows = run.get_node_rows()[: trees.n_nodes]
+            rows = run.get_in_bag_counts()[: trees.n_nodes]
             order = run.settings.loss.output_order
             self._importances = add_gain_importances(trees, rows, self._importances, order)
         self._set_trees(grown, before)
@@ -815,7 +815,7 @@ class BoostedTrees(StagedTrees):
         ensembles = [*before, _average_members(grown)]
         self.trees_ = Trees.joined(ensembles, self._n_encoded, len(self.start_))
 
-    def _make_third_fits(self, training: Training, run: Rounds) -> ThirdFits | None:
+    def _make_third_fits(self, training: Training, run: BoostingRun) -> ThirdFits | None:
         """Prepare the three fits to one third of the training rows each that standard errors need.
 
         A run is a sequence of boosting rounds: its rows, scores and trees so far. training:
@@ -833,8 +833,8 @@ class BoostedTrees(StagedTrees):
         return ThirdFits.start(replace(training, weight=run.weight), folds, fits)
 
     def _make_fold_members(
-        self, run: Rounds, features: DenseOrSparseFeatures, fold: Fold
-    ) -> list[Rounds]:
+        self, run: BoostingRun, features: DenseOrSparseFeatures, fold: Fold
+    ) -> list[BoostingRun]:
         """Prepare the runs on the training rows of one fold, before their first round.
 
         A run is a sequence of boosting rounds with its own seed; the scores of several runs are
@@ -844,7 +844,7 @@ class BoostedTrees(StagedTrees):
 
         Parameters
         ----------
-        run : Rounds
+        run : BoostingRun
             A run on all training rows before its first round.
         features : DenseFeatures or SparseFeatures
             Features of all training rows.
@@ -860,7 +860,9 @@ class BoostedTrees(StagedTrees):
             before, _ = self._make_initial_trees(run.make_fold_run(fold.without_validation()))
         return self._make_members(fold_run, [rows], fold_run.scores[:, 0] - offset, before)
 
-    def _set_standard_errors(self, thirds: ThirdFits, members: list[Rounds], first: int) -> None:
+    def _set_standard_errors(
+        self, thirds: ThirdFits, members: list[BoostingRun], first: int
+    ) -> None:
         """Set `_errors`, a `StandardErrors`, from which `predict_std` computes standard errors.
 
         thirds: fits to thirds of the rows, of which all rounds are made here; members: the runs of
@@ -875,7 +877,7 @@ class BoostedTrees(StagedTrees):
             scores = scores + thirds.rows.offset
         self._errors = thirds.compute_standard_errors(deviation, deviations, scores, self.n_iter_)
 
-    def _join_deviations(self, members: list[Rounds], first: int) -> Float64:
+    def _join_deviations(self, members: list[BoostingRun], first: int) -> Float64:
         """Return the standard deviation of the value of each node of `trees_`, (n_nodes, n_outputs).
 
         The deviation is over the prunings of the node's tree (its subtrees with the same root), by
@@ -980,7 +982,7 @@ class BoostedTrees(StagedTrees):
         n = self._count_members()
         return np.array([1.0 if n == 1 else 2.0 * (member % 2) for member in range(n)])
 
-    def _make_initial_trees(self, run: Rounds) -> tuple[Trees, Float64]:
+    def _make_initial_trees(self, run: BoostingRun) -> tuple[Trees, Float64]:
         """Make the initial trees, which precede the first round; here there are none.
 
         `BoostedTreesRegressor` overrides this: for small tables they approximate half of the terms
@@ -991,8 +993,12 @@ class BoostedTrees(StagedTrees):
         return Trees.joined([], self._n_encoded, len(run.scores)), np.zeros(0)
 
     def _make_members(
-        self, run: Rounds, tables: Sequence[DenseOrSparseFeatures], start: Float64, before: Trees
-    ) -> list[Rounds]:
+        self,
+        run: BoostingRun,
+        tables: Sequence[DenseOrSparseFeatures],
+        start: Float64,
+        before: Trees,
+    ) -> list[BoostingRun]:
         """Copy a run before its first new round, once for each seed; scores of copies are averaged.
 
         There is one copy; with quality "best" there are two for classes, and four for numbers and
@@ -1002,7 +1008,7 @@ class BoostedTrees(StagedTrees):
 
         Parameters
         ----------
-        run : Rounds
+        run : BoostingRun
             Run on the training rows, followed by the validation set if there is one.
         tables : sequence of DenseFeatures or SparseFeatures
             Features of the training rows and, if there is one, of the validation set.
@@ -1027,7 +1033,7 @@ class BoostedTrees(StagedTrees):
 
     def _make_evaluation(
         self,
-        run: Rounds,
+        run: BoostingRun,
         training: Training,
         validation: Training | None,
         stops: bool,
@@ -1040,7 +1046,7 @@ class BoostedTrees(StagedTrees):
 
         Parameters
         ----------
-        run : Rounds
+        run : BoostingRun
             The run on the training rows, followed by the validation set if there is one.
         training : Training
             Training rows.
@@ -1100,7 +1106,7 @@ class BoostedTrees(StagedTrees):
 
     def _iterate_previous_scores(
         self,
-        members: list[Rounds],
+        members: list[BoostingRun],
         tables: Sequence[DenseOrSparseFeatures],
         offset: Float64 | None,
         first: int,
@@ -1113,7 +1119,7 @@ class BoostedTrees(StagedTrees):
 
         Parameters
         ----------
-        members : list of Rounds
+        members : list of BoostingRun
             Runs of the model, one for each seed, before their next round.
         tables : sequence of DenseFeatures or SparseFeatures
             Features of the training rows and, if there is one, of the validation set.
@@ -1131,7 +1137,7 @@ class BoostedTrees(StagedTrees):
 
     def _run_rounds(
         self,
-        members: list[Rounds],
+        members: list[BoostingRun],
         first: int,
         last: int,
         evaluation: Evaluation,
@@ -1165,7 +1171,7 @@ class BoostedTrees(StagedTrees):
                     at_once *= 2
         return first
 
-    def _start_run(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
+    def _start_run(self, training: Training, loss: Loss) -> tuple[BoostingRun, Float64]:
         """Bin the training rows, compute the start scores, and return a run before its first round.
 
         training: training rows; loss: loss to minimize. Raise ValueError if the gradients of a
@@ -1298,7 +1304,7 @@ class BoostedTrees(StagedTrees):
         return False
 
     def _choose_n_rounds(
-        self, training: Training, run: Rounds, stops: bool, limit: TimeLimit
+        self, training: Training, run: BoostingRun, stops: bool, limit: TimeLimit
     ) -> int:
         """Return the number of rounds: by cross-validation, unless `_get_fixed_rounds` decides it.
 
@@ -1306,7 +1312,7 @@ class BoostedTrees(StagedTrees):
         ----------
         training : Training
             Training rows.
-        run : Rounds
+        run : BoostingRun
             The run on these rows before its first round: binned rows, start scores and settings.
         stops : bool
             Whether early stopping is on; then the result is the largest number of rounds.
@@ -1325,7 +1331,7 @@ class BoostedTrees(StagedTrees):
         folds = training.split_folds(min(_N_FOLDS, n), np.random.RandomState(self._seed))
         folds = folds[: max(self._make_plan(n).n_folds, 1)]
 
-        def start_runs(rate_factor: int) -> list[Rounds]:
+        def start_runs(rate_factor: int) -> list[BoostingRun]:
             """Return the boosting runs on all folds, before their first round.
 
             rate_factor: factor of the learning rate of the runs. Variables of the enclosing method:
@@ -1340,8 +1346,8 @@ class BoostedTrees(StagedTrees):
         n: int,
         has_times: bool,
         limit: TimeLimit,
-        start_runs: Callable[[int], list[Rounds]],
-        advance: Callable[[list[Rounds], int, int], Any] = advance,
+        start_runs: Callable[[int], list[BoostingRun]],
+        advance: Callable[[list[BoostingRun], int, int], Any] = advance,
     ) -> int:
         """Return the number of rounds with the smallest validation loss; `RoundPlan` limits it.
 
@@ -2241,7 +2247,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         is_small = n <= _MAX_LINEAR_ROWS and n * self._n_encoded <= _MAX_LINEAR_VALUES
         return self.loss == "squared_error" and is_small
 
-    def _make_initial_trees(self, run: Rounds) -> tuple[Trees, Float64]:
+    def _make_initial_trees(self, run: BoostingRun) -> tuple[Trees, Float64]:
         if not self._has_linear_start(run.y.shape[-1]):
             return super()._make_initial_trees(run)
         if run.offset is not None:

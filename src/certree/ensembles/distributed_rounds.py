@@ -26,7 +26,7 @@ from certree.ensembles.evaluation import (
 )
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import (
-    Rounds,
+    BoostingRun,
     Settings,
     Watch,
     advance,
@@ -68,9 +68,9 @@ class NewRounds:
         Negated mean losses of training rows and validation set after each round; no rows if rounds
         are not scored.
     batches : list of tuple
-        For each run four lists, new entries of the fields of `Rounds`: `tree_batches`, the new
-        trees; `deviations`, standard deviations of their node values; `rows`, numbers of in-bag
-        rows in their nodes; `losses`, of the validation rows after the rounds.
+        For each run four lists, new entries of the fields of `BoostingRun`: `tree_batches`, the new
+        trees; `deviations`, standard deviations of their node values; `in_bag_counts`, numbers of
+        in-bag rows in their nodes; `losses`, of the validation rows after the rounds.
     """
 
     scores: Float64
@@ -80,7 +80,7 @@ class NewRounds:
 def start_rounds(
     rank: Rank,
     digests: Mapping[int, int],
-    run: Rounds,
+    run: BoostingRun,
     start: Float64,
     plain_start: Float64,
     n_members: int,
@@ -95,7 +95,7 @@ def start_rounds(
         Rows of the process, and its connections to the others.
     digests : mapping of int to int
         Checksum of each block when it was first read, by the number of the block.
-    run : Rounds
+    run : BoostingRun
         The first run, without rows: its settings, seed, thresholds, and grower of trees.
     start : ndarray of shape (n_outputs,)
         Constant start scores, to which offsets are added.
@@ -241,10 +241,10 @@ def make_rounds(rank: Rank, first: int, last: int, watch: Watch) -> NewRounds:
     watch: whether the C++ core scores rounds, the number of rounds without an improvement after
     which it stops (0: never), the smallest improvement that counts, and the scores so far.
     """
-    runs: list[Rounds] = rank.state
+    runs: list[BoostingRun] = rank.state
     with rank.rows.storage.hold_core_arrays():
         scores = advance(runs, first, last, watch, rank.links)
-    batches = [(run.tree_batches, run.deviations, run.rows, run.losses) for run in runs]
+    batches = [(run.tree_batches, run.deviations, run.in_bag_counts, run.losses) for run in runs]
     # A rank needs no trees of earlier rounds.
     rank.state = [run.copy_without_trees() for run in runs]
     return NewRounds(scores, batches)
@@ -258,7 +258,7 @@ def score_rounds(rank: Rank, has_validation_set: bool) -> Float64:
     validation set. Return the score of the training rows and, with a validation set, its score,
     (1,) or (2,).
     """
-    runs: list[Rounds] = rank.state
+    runs: list[BoostingRun] = rank.state
     run, raw = runs[0], average_scores(runs)
     n = len(run.keys)
     sets = [slice(n), slice(n, None)][: 1 + has_validation_set]
@@ -431,7 +431,7 @@ class DistributedEvaluation(Evaluation):
         """Time of the rounds that may be made in one call: some seconds if workers may be lost."""
         return inf if self.executor.n_rank_calls is None else _SECONDS_AT_ONCE
 
-    def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
+    def _make_rounds(self, runs: Sequence[BoostingRun], first: int, last: int) -> Float64:
         """Make rounds first, ..., last - 1 in all processes that hold rows, and return their scores.
 
         runs: boosting runs without rows on the client, to which the new trees are appended. The
@@ -441,15 +441,15 @@ class DistributedEvaluation(Evaluation):
         if self._n_first_calls is None:
             self._n_first_calls = self.executor.n_rank_calls
         new: NewRounds = self.executor.run_on_ranks(make_rounds, first, last, self._get_watch())
-        for run, (trees, deviations, rows, losses) in zip(runs, new.batches, strict=True):
+        for run, (trees, deviations, counts, losses) in zip(runs, new.batches, strict=True):
             run.tree_batches.extend(trees)
             run.deviations.extend(deviations)
-            run.rows.extend(rows)
+            run.in_bag_counts.extend(counts)
             run.losses.extend(losses)
         self._make_checkpoint(runs)
         return new.scores
 
-    def _make_checkpoint(self, runs: Sequence[Rounds]) -> None:
+    def _make_checkpoint(self, runs: Sequence[BoostingRun]) -> None:
         """Store the trees so far, from which scores are restored if a worker is lost later.
 
         Do nothing within some seconds of the last checkpoint, as each one copies all trees. runs: the
@@ -466,7 +466,7 @@ class DistributedEvaluation(Evaluation):
         self.executor.replace_rank_calls(self._n_first_calls, restore_rounds, pairs)
         self._checkpoint_time = now
 
-    def _predict(self, runs: Sequence[Rounds]) -> Float64:
+    def _predict(self, runs: Sequence[BoostingRun]) -> Float64:
         """Return the argument of the score functions after the rounds so far; `runs` is ignored.
 
         The score functions are those in the field `scored`. Their argument is the negated mean losses,

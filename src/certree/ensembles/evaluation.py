@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from certree._core import compute_mean_ranking_loss, count_rounds_without_gain
-from certree.ensembles.rounds import UNWATCHED, Rounds, Watch, advance
+from certree.ensembles.rounds import UNWATCHED, BoostingRun, Watch, advance
 from certree.ensembles.scored_sample import (
     compute_key_limits,
     count_classes,
@@ -91,7 +91,7 @@ def stops_early(early_stopping: Any, n: int) -> bool:
 class Evaluation:
     """Score the rounds of a fit after they are made, call callbacks, and decide when to stop.
 
-    A run is a `Rounds`: a sequence of boosting rounds with its own seed, on the training rows
+    A run is a `BoostingRun`: a sequence of boosting rounds with its own seed, on the training rows
     followed by the validation set. The last score function decides when to stop: that of the
     validation set, if there is one. All arguments are optional: by default no round is scored, and
     nothing ends the fit.
@@ -206,7 +206,7 @@ class Evaluation:
         for raw in stages if self.scored else ():
             self._append_scores(raw)
 
-    def advance(self, runs: Sequence[Rounds], first: int, last: int) -> int:
+    def advance(self, runs: Sequence[BoostingRun], first: int, last: int) -> int:
         """Make rounds first, ..., last - 1 of all runs, score them, and decide whether to stop.
 
         The scores are appended to `scores`; then callbacks are called, and `stop_reason` is set if
@@ -227,7 +227,7 @@ class Evaluation:
         self._decide(last)
         return last
 
-    def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
+    def _make_rounds(self, runs: Sequence[BoostingRun], first: int, last: int) -> Float64:
         """Make rounds first, ..., last - 1 of all runs, and return their scores, (n_rounds, 2).
 
         The scores are negated mean losses of training rows and validation set, and have no rows if
@@ -235,7 +235,7 @@ class Evaluation:
         """
         return advance(runs, first, last, self._get_watch())
 
-    def _predict(self, runs: Sequence[Rounds]) -> Float64:
+    def _predict(self, runs: Sequence[BoostingRun]) -> Float64:
         """Return the raw predictions of all rows after the last round, (n_outputs, n).
 
         They are averaged over the runs (sequences of rounds with different seeds), and are the
@@ -323,7 +323,7 @@ class Evaluation:
                 self.stop_reason = "callbacks"
 
 
-def average_scores(runs: Sequence[Rounds], columns: Any = ...) -> Float64:
+def average_scores(runs: Sequence[BoostingRun], columns: Any = ...) -> Float64:
     """Return the mean of the raw predictions of several runs on the same rows, (n_outputs, n).
 
     runs: sequences of rounds with different seeds; columns: indices of the rows to return, among
@@ -335,7 +335,7 @@ def average_scores(runs: Sequence[Rounds], columns: Any = ...) -> Float64:
     return mean
 
 
-def make_loss_scores(run: Rounds) -> list[Score]:
+def make_loss_scores(run: BoostingRun) -> list[Score]:
     """Make functions for the negated mean loss of the training rows and of the validation set.
 
     run: a boosting run, whose rows are the training rows followed by the validation set, if there
@@ -381,7 +381,7 @@ def get_scorer(model: Any) -> Callable[..., Any] | None:
 def make_scorer_scores(
     model: Any,
     scorer: Callable[..., Any],
-    run: Rounds,
+    run: BoostingRun,
     training: Training,
     validation: Training | None,
 ) -> list[Score]:
@@ -393,7 +393,7 @@ def make_scorer_scores(
         The model that is fitted, with its `_seed`, which draws the rows.
     scorer : callable
         ``scorer(model, X, y)``, as scikit-learn's.
-    run : Rounds
+    run : BoostingRun
         The run on the training rows, followed by the validation set: their keys and weights.
     training : Training
         Training rows; if there are more than 10,000, the scorer gets about 10,000 random ones.

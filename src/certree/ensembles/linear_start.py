@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from certree.ensembles.rounds import Rounds
+from certree.ensembles.rounds import BoostingRun
 from certree.grow.bins import MISSING
 from certree.interface.arrays import Float64, Int32, divide_by_largest
 from certree.rows.hashes import hash_samples
@@ -25,7 +25,7 @@ _MIN_DEVIATION = 1e-6
 _ROUNDING = 1e-6
 
 
-def grow_linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
+def grow_linear_start(run: BoostingRun, n_steps: int | None) -> tuple[Trees, Float64]:
     """Grow a tree for each feature, which approximates half of its term in a ridge regression.
 
     A leaf has half of the weighted mean term of its rows, so that nothing is extrapolated. Trees
@@ -35,7 +35,7 @@ def grow_linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]
 
     Parameters
     ----------
-    run : Rounds
+    run : BoostingRun
         A boosting run on numeric targets before its first round: its bins, targets and weights are
         used.
     n_steps : int or None
@@ -71,7 +71,7 @@ def grow_linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]
     return Trees.joined(trees, run.bins.n_features, len(run.scores)), np.concatenate(rows)
 
 
-def compute_ridge_terms(run: Rounds) -> Float64:
+def compute_ridge_terms(run: BoostingRun) -> Float64:
     """Compute the term of each feature in a ridge regression of each target, (n_outputs, p, n).
 
     The prediction of a row is the mean of the target plus the sum of its terms. Features are in the
@@ -99,7 +99,7 @@ def compute_ridge_terms(run: Rounds) -> Float64:
     return terms
 
 
-def _order_rows(run: Rounds) -> NDArray[np.intp]:
+def _order_rows(run: BoostingRun) -> NDArray[np.intp]:
     """Return an order of a run's training rows, (n,), that does not depend on how they are sorted.
 
     Sums in this order have the same rounding errors. Rows are sorted by their random keys; rows of
@@ -114,7 +114,7 @@ def _order_rows(run: Rounds) -> NDArray[np.intp]:
     return np.lexsort((weight, *np.atleast_2d(run.y)[:, :n], hash_samples(codes), keys))
 
 
-def _list_features(run: Rounds) -> list[int]:
+def _list_features(run: BoostingRun) -> list[int]:
     """Return the feature indices, (p,), in the order in which a boosting run examines them.
 
     It is `feature_order` of ``run.grower``, or the order of the columns if that is None.
@@ -193,7 +193,7 @@ def _sum_by_node(tree: Tree, leaf: Int32, values: Float64) -> Float64:
     return sums
 
 
-def _make_columns(run: Rounds, j: int, order: NDArray[np.intp], weight: Float64) -> Float64:
+def _make_columns(run: BoostingRun, j: int, order: NDArray[np.intp], weight: Float64) -> Float64:
     """Make the columns of feature j for the regression, (n, q), with mean 0 and variance 1.
 
     run: a run before its first round; order: order of the rows, (n,); weight: weights in this

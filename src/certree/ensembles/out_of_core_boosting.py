@@ -33,7 +33,7 @@ from certree.ensembles.out_of_core_folds import (
     prepare_fold_fits,
 )
 from certree.ensembles.out_of_core_standard_errors import compute_standard_errors
-from certree.ensembles.rounds import Rounds, Settings
+from certree.ensembles.rounds import BoostingRun, Settings
 from certree.ensembles.start_scores import TargetSums, TrainingTargets
 from certree.ensembles.time_limit import TimeLimit
 from certree.grow.binned_grower import BinnedGrower
@@ -242,7 +242,7 @@ class StartedRun:
 
     Parameters
     ----------
-    run : Rounds
+    run : BoostingRun
         The run, to which trees are appended.
     starts : tuple of two ndarrays of shape (n_outputs,)
         Constant start scores, to which offsets are added; and constant start scores without offsets.
@@ -258,7 +258,7 @@ class StartedRun:
         Bin edges of the features, without statistics of categories.
     """
 
-    run: Rounds
+    run: BoostingRun
     starts: tuple[Float64, Float64]
     digests: Mapping[int, int]
     thirds: list[FoldFit]
@@ -581,13 +581,13 @@ def _make_run_without_rows(
     grower: BinnedGrower,
     statistics: CategoryStatistics | None,
     n_outputs: int,
-) -> Rounds:
+) -> BoostingRun:
     """Return an empty boosting run on the client, to which the trees of the workers are appended.
 
     The run has no rows. model: boosted trees; loss: its loss; grower: grower for the bins of all
     rows; statistics: statistics of categories as features, or None; n_outputs: number of scores.
     """
-    return Rounds(
+    return BoostingRun(
         model._make_settings(loss),
         grower,
         y=np.zeros(0),
@@ -695,7 +695,7 @@ def _boost(
 
 
 def _add_previous_rounds(
-    model: Any, before: Trees, run: Rounds, evaluation: DistributedEvaluation
+    model: Any, before: Trees, run: BoostingRun, evaluation: DistributedEvaluation
 ) -> Float64:
     """Set the scores of all rows to those by the trees of the previous fit, for a warm start.
 
@@ -707,7 +707,7 @@ def _add_previous_rounds(
         The model that is fitted.
     before : Trees
         Trees of the previous fit.
-    run : Rounds
+    run : BoostingRun
         Run without rows, with the bins of the new fit.
     evaluation : DistributedEvaluation
         Scores the rounds, and calls functions in the processes that hold rows.

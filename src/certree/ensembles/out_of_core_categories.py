@@ -48,7 +48,7 @@ def add_category_statistics(
     start : ndarray of shape (n_outputs,), or None
         Constant start scores, to which offsets are added; None: rows have no offsets. With one
         output, categories are then compared by Newton steps at the start scores; see
-        `Rounds.make_category_target`. Otherwise they are compared by targets.
+        `BoostingRun.make_category_target`. Otherwise they are compared by targets.
     keeps_categories : bool
         Whether the new blocks keep the indices of categories.
 
@@ -147,7 +147,7 @@ def _make_target(
     loss: the loss that rounds minimize; start, scale: start scores, (n_outputs,), and scale of the
     loss (such as Huber's limit), if targets are Newton steps (minus gradient over Hessian at the
     start scores, for rows with offsets), else None: targets are those of the loss, such as class
-    codes. See `Rounds.make_category_target`.
+    codes. See `BoostingRun.make_category_target`.
     """
     y = loss.encode_targets(np.asarray(block.y))
     if start is None or block.offset is None:

@@ -19,7 +19,7 @@ from sklearn.base import is_classifier
 from certree.ensembles.distributed_rounds import make_start_scores
 from certree.ensembles.losses import Loss
 from certree.ensembles.out_of_core_categories import compute_category_statistics
-from certree.ensembles.rounds import UNWATCHED, Rounds, advance, resolve_threshold_counts
+from certree.ensembles.rounds import UNWATCHED, BoostingRun, advance, resolve_threshold_counts
 from certree.ensembles.standard_errors import expect_three_thirds
 from certree.ensembles.start_scores import TargetSums, TrainingTargets, sum_block
 from certree.grow.binned_grower import BinnedGrower
@@ -234,7 +234,7 @@ def order_rows(
     return np.concatenate([np.flatnonzero(is_own), np.flatnonzero(is_other)]), int(is_own.sum())
 
 
-def make_fold_run(rank: Rank, fit: FoldFit, order: Indices, n_own: int) -> Rounds:
+def make_fold_run(rank: Rank, fit: FoldFit, order: Indices, n_own: int) -> BoostingRun:
     """Return a run on some rows of a process, before its first round and without start scores.
 
     Call it in the context ``rank.rows.storage.hold_core_arrays()``.
@@ -252,7 +252,7 @@ def make_fold_run(rank: Rank, fit: FoldFit, order: Indices, n_own: int) -> Round
 
     Returns
     -------
-    Rounds
+    BoostingRun
         A run with copies of the m rows; the caller sets its field `scores`.
     """
     rows, model_run, storage = rank.rows, rank.state[0], rank.rows.storage
@@ -348,7 +348,7 @@ def advance_selection(rank: Rank, first: int, last: int) -> float:
     last: the run gets the rounds first, ..., last - 1. Return the weighted sum of the losses of the
     validation rows of all processes after these rounds. The new trees are dropped.
     """
-    run: Rounds = rank.selection
+    run: BoostingRun = rank.selection
     with rank.rows.storage.hold_core_arrays():
         advance([run], first, last, UNWATCHED, rank.links)
     is_summed = rank.links is None or not run.settings.loss.is_custom
@@ -375,15 +375,15 @@ class RoundSelection:
         Calls functions in the processes that hold rows; `start_rounds` has been called there.
     fit : FoldFit
         Start of the rounds on the earlier rows.
-    run : Rounds
+    run : BoostingRun
         The run of the model, without rows, of which `start_runs` returns a copy.
     """
 
     executor: Executor
     fit: FoldFit
-    run: Rounds
+    run: BoostingRun
 
-    def start_runs(self, rate_factor: int) -> list[Rounds]:
+    def start_runs(self, rate_factor: int) -> list[BoostingRun]:
         """Start the run, and return it in a list, as `choose_rounds` takes it.
 
         It has no rows, and stands for the run in the processes that hold rows. rate_factor: factor
@@ -392,8 +392,8 @@ class RoundSelection:
         self.executor.run_on_ranks(start_round_selection, self.fit, rate_factor)
         return [self.run.copy_without_trees()]
 
-    def advance(self, runs: list[Rounds], first: int, last: int) -> None:
-        """Make rounds first, ..., last - 1 of the run, and append its loss to `Rounds.losses`.
+    def advance(self, runs: list[BoostingRun], first: int, last: int) -> None:
+        """Make rounds first, ..., last - 1 of the run, and append its loss to `BoostingRun.losses`.
 
         The loss is the weighted sum over the latest rows after the last round. runs: what
         `start_runs` has returned; the rounds are made in the processes that hold rows.

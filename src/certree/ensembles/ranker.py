@@ -17,7 +17,7 @@ from certree.ensembles.boosting import BoostedTrees, BoostedTreesClassifier, Qua
 from certree.ensembles.evaluation import Callback, check_callbacks
 from certree.ensembles.losses import RankingLoss
 from certree.ensembles.round_schedule import RANKING_SCHEDULE, RoundSchedule
-from certree.ensembles.rounds import Rounds
+from certree.ensembles.rounds import BoostingRun
 from certree.ensembles.time_limit import TimeLimit
 from certree.export.formula import Link
 from certree.interface.arrays import Float64, Int32, raise_for_zero_weights, to_contiguous
@@ -253,7 +253,7 @@ class BoostedTreesRanker(BoostedTrees):
         self._fit_rounds(training, before, validation, callbacks, limit)
         return self
 
-    def _start_run(self, training: Training, loss: Any) -> tuple[Rounds, Float64]:
+    def _start_run(self, training: Training, loss: Any) -> tuple[BoostingRun, Float64]:
         run, start = super()._start_run(training, loss)
         query: Any = training.split.groups
         return run.copy_without_trees(query=query), start

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from certree.ensembles.rounds import Rounds, advance
+from certree.ensembles.rounds import BoostingRun, advance
 from certree.ensembles.time_limit import RoundTimer, TimeLimit
 
 # Largest learning rate of runs that only choose the number of rounds: with longer steps the best number
@@ -37,10 +37,10 @@ def choose_step_factor(learning_rate: float, largest: int) -> int:
 
 
 def choose_rounds(
-    runs: list[Rounds],
+    runs: list[BoostingRun],
     max_rounds: int,
     limit: TimeLimit = TimeLimit(),  # noqa: B008 -- immutable
-    advance: Callable[[list[Rounds], int, int], Any] = advance,
+    advance: Callable[[list[BoostingRun], int, int], Any] = advance,
     *,
     prefers_more: bool = False,
 ) -> int:
@@ -52,7 +52,7 @@ def choose_rounds(
 
     Parameters
     ----------
-    runs : list of Rounds
+    runs : list of BoostingRun
         Boosting runs before the first round, one for each fold. The loss is the sum over the runs
         of the loss on the validation set.
     max_rounds : int

@@ -88,12 +88,12 @@ class Settings:
 
 
 @dataclass(slots=True)
-class Rounds:
+class BoostingRun:
     """A run of boosting on the rows of one table: its data, its trees so far, and their scores.
 
     A run is a complete sequence of rounds with its own seed; each round adds a tree. Training rows
     come first; a validation set may follow. The function `advance` makes rounds: it replaces
-    `scores` and appends to `tree_batches`, `deviations`, `rows` and `losses`.
+    `scores` and appends to `tree_batches`, `deviations`, `in_bag_counts` and `losses`.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class Rounds:
     deviations : list of ndarray of shape (n_nodes, n_outputs)
         For each call, the standard deviation of the value that a row gets at each node, over the
         prunings of the node's tree (subtrees with the same root).
-    rows : list of ndarray of shape (n_nodes,)
+    in_bag_counts : list of ndarray of shape (n_nodes,)
         For each call, the number of in-bag rows in each node.
     losses : list of ndarray
         For each call, weighted sums of the losses of the validation rows after rounds. The last
@@ -158,7 +158,7 @@ class Rounds:
     statistics: CategoryStatistics | None = None
     tree_batches: list[Trees] = field(default_factory=list)
     deviations: list[Float64] = field(default_factory=list)  # of the values of the prunings
-    rows: list[Float64] = field(default_factory=list)  # in-bag rows in each node
+    in_bag_counts: list[Float64] = field(default_factory=list)
     losses: list[Float64] = field(default_factory=list)  # of the validation set
     updates_scores: bool = False
 
@@ -188,14 +188,14 @@ class Rounds:
         """
         return np.concatenate([np.zeros((0, len(self.scores))), *self.deviations])
 
-    def get_node_rows(self) -> Float64:
-        """Concatenate `rows` to one array (n_nodes,) for all trees so far.
+    def get_in_bag_counts(self) -> Float64:
+        """Concatenate `in_bag_counts` to one array (n_nodes,) for all trees so far.
 
         An entry is the number of in-bag rows in the node.
         """
-        return np.concatenate([np.zeros(0), *self.rows])
+        return np.concatenate([np.zeros(0), *self.in_bag_counts])
 
-    def make_fold_run(self, fold: Fold, rate_factor: int = 1) -> Rounds:
+    def make_fold_run(self, fold: Fold, rate_factor: int = 1) -> BoostingRun:
         """Make a run before its first round on the training and validation rows of a fold.
 
         Bins are those of this run; start scores are computed anew from the training rows. Category
@@ -225,7 +225,7 @@ class Rounds:
             else self.high_cardinality.select_rows(rows),
         )
 
-    def with_statistics(self) -> Rounds:
+    def with_statistics(self) -> BoostingRun:
         """Return a copy of the run before its first round with category statistics as features.
 
         The statistics, mean targets of the categories of features with more than 30, are computed
@@ -261,7 +261,7 @@ class Rounds:
         target = make_newton_target(self.settings.loss, self.y, self.scores, weight)
         return target.select_rows(slice(n))
 
-    def add_validation_set(self, rows: Training, start: Float64) -> Rounds:
+    def add_validation_set(self, rows: Training, start: Float64) -> BoostingRun:
         """Return a copy of a run before its first round with a validation set added.
 
         rows: the validation set, which follows the training rows and is not binned; start: constant
@@ -287,12 +287,12 @@ class Rounds:
             values=rows.features.matrix.astype(np.float64, copy=False),
         )
 
-    def copy_without_trees(self, **others: Any) -> Rounds:
+    def copy_without_trees(self, **others: Any) -> BoostingRun:
         """Return a copy of the run without trees, in which some fields have other values.
 
         others: these values by name, such as `seed` and `scores`.
         """
-        return replace(self, **others, tree_batches=[], deviations=[], rows=[], losses=[])
+        return replace(self, **others, tree_batches=[], deviations=[], in_bag_counts=[], losses=[])
 
     def sum_validation_losses(self, links: Links | None = None) -> float:
         """Return the weighted sum of the losses of the validation rows at their current scores.
@@ -374,7 +374,7 @@ def add_gain_importances(
 
 
 def advance(
-    runs: Sequence[Rounds],
+    runs: Sequence[BoostingRun],
     first: int,
     last: int,
     watch: Watch = UNWATCHED,
@@ -388,7 +388,7 @@ def advance(
 
     Parameters
     ----------
-    runs : sequence of Rounds
+    runs : sequence of BoostingRun
         Runs that have made `first` rounds. They may differ in rows, thresholds and seeds; settings
         and grower options are those of the first.
     first, last : int
@@ -422,7 +422,7 @@ def advance(
 
 
 def _run_core(
-    runs: Sequence[Rounds], first: int, last: int, watch: Watch, links: Links | None = None
+    runs: Sequence[BoostingRun], first: int, last: int, watch: Watch, links: Links | None = None
 ) -> Float64:
     """Make rounds first, ..., last - 1 of several runs by the C++ core, and update the runs.
 
@@ -456,13 +456,15 @@ def _run_core(
         n_threads,
         links,
     )
-    for run, (scores, columns, value, deviations, rows, losses, _) in zip(runs, made, strict=True):
+    for run, (scores, columns, value, deviations, counts, losses, _) in zip(
+        runs, made, strict=True
+    ):
         run.scores = run.scores if scores is None else scores
         trees = Trees.from_ensemble_columns(columns, p, value)
         share_gaps = None if links is None else partial(_share_gaps, links)
         run.tree_batches.append(run.bins.place_on_dates(trees, run.values, share_gaps))
         run.deviations.append(deviations)
-        run.rows.append(rows)
+        run.in_bag_counts.append(counts)
         run.losses.append(losses)
     watched: Float64 = made[0][-1]
     return watched
@@ -497,7 +499,7 @@ def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:
 
 
 def resolve_threshold_counts(thresholds: Sequence[int | None]) -> Int32:
-    """Convert `Rounds.thresholds` to int32 for the C++ core, (len(thresholds),).
+    """Convert `BoostingRun.thresholds` to int32 for the C++ core, (len(thresholds),).
 
     None, which stands for all thresholds, becomes 0. Numbers above 255 become 255.
     """
@@ -522,7 +524,7 @@ def start_run(
     seed: int,
     offset: Float64 | None = None,
     groups: NDArray[Any] | None = None,
-) -> tuple[Rounds, Float64]:
+) -> tuple[BoostingRun, Float64]:
     """Make a run before its first round, with random keys and start scores of the rows.
 
     Parameters
@@ -549,7 +551,7 @@ def start_run(
 
     Returns
     -------
-    run : Rounds
+    run : BoostingRun
         Binned rows, start scores, keys and settings; no tree is grown yet.
     start : ndarray of shape (n_outputs,)
         Its constant start scores, without offsets.
@@ -570,7 +572,7 @@ def start_run(
     start = loss.compute_start(y.T, weight, offset)
     scores = make_constant_scores(start, len(y), offset)
     targets = loss.encode_targets(y.T)
-    run = Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed, offset)
+    run = BoostingRun(settings, grower, targets, weight, keys, thresholds, scores, seed, offset)
     run.high_cardinality = HighCardinalityFeatures.find(
         features, grower.bins, run.make_category_target(), keys
     )

@@ -15,7 +15,7 @@ from math import sqrt
 import numpy as np
 
 from certree.ensembles.evaluation import average_scores
-from certree.ensembles.rounds import Rounds, advance
+from certree.ensembles.rounds import BoostingRun, advance
 from certree.interface.arrays import ArrayRecord, Float64, divide_by_largest
 from certree.out_of_core.exact_sums import compute_exact_sum
 from certree.rows.folds import Fold
@@ -74,17 +74,17 @@ class ThirdFits:
         The n training rows of the model.
     folds : sequence of three Fold
         For each third the indices of its rows (`train`) and of all other rows (`validation`).
-    runs : sequence of three sequences of Rounds
+    runs : sequence of three sequences of BoostingRun
         Boosting runs on the rows of each third; the scores of all runs of a third are averaged.
     """
 
     rows: Training
     folds: Sequence[Fold]
-    runs: Sequence[Sequence[Rounds]]
+    runs: Sequence[Sequence[BoostingRun]]
 
     @classmethod
     def start(
-        cls, rows: Training, folds: Sequence[Fold], fits: Callable[[Fold], Sequence[Rounds]]
+        cls, rows: Training, folds: Sequence[Fold], fits: Callable[[Fold], Sequence[BoostingRun]]
     ) -> ThirdFits:
         """Prepare the boosting runs on each third; no tree is grown yet.
 

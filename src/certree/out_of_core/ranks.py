@@ -66,7 +66,7 @@ class Rank:
     scored : ndarray of intp, shape (m,)
         Indices of the rows on which a scorer evaluates rounds, among the training rows followed by the
         validation rows.
-    selection : Rounds or None
+    selection : BoostingRun or None
         Boosting run that is fitted to the earlier rows of this process, from whose loss on the latest
         rows the number of rounds is chosen; None outside of this choice.
     third_scores : list of ndarray of float64, shape (n_outputs, n)
