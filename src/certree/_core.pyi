@@ -153,12 +153,12 @@ def place_thresholds(feature: Annotated[NDArray[numpy.int32], dict(shape=(None,)
 @overload
 def place_thresholds(feature: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threshold: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], default_left: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], category_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], categories: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], at_middle: bool, n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]]:
     """
-    Return thresholds between the same values of X, which separate them as float32, too, with the largest value not above each and the smallest above it; -inf where a threshold stays.
+    Move thresholds within gaps between values of X: near the middles if at_middle, else as far as float32 requires. Return (threshold, low, high), (m,) each: low is the largest value not above the threshold, high the smallest above it; low is -inf where a threshold stays.
     """
 
 def choose_thresholds(wanted: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], high: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
     """
-    Return thresholds in [low, high), near wanted, which separate low and high also as float32.
+    Return thresholds in [low, high), near wanted, which separate low and high also as float32, unless both round to the same float32 number.
     """
 
 def compute_depths(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], chain: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:

@@ -17,10 +17,10 @@ auto apply(const Ints& feature, const Doubles& threshold, const Ints& left,
 }
 
 template <class Real>
-auto blend(const Ints& feature, const Doubles& threshold, const Ints& left,
-           const Flags& default_left, const In<std::int64_t, 1>& category_start,
-           const Ints& categories, const In<Real, 2>& X, const Flags& both, const Doubles& n,
-           const Doubles2& score, int n_threads) {
+auto average_leaf_scores(const Ints& feature, const Doubles& threshold, const Ints& left,
+                         const Flags& default_left, const In<std::int64_t, 1>& category_start,
+                         const Ints& categories, const In<Real, 2>& X, const Flags& both,
+                         const Doubles& n, const Doubles2& score, int n_threads) {
   const auto tree = tree_of(feature, threshold, left, default_left, category_start, categories);
   const std::size_t m = left.size();
   const MissingRouting missing{sized("both", both, m), sized("n", n, m)};
@@ -31,7 +31,7 @@ auto blend(const Ints& feature, const Doubles& threshold, const Ints& left,
 }
 
 template <class Real>
-auto mark_lacking(const Ints& feature, const Doubles& threshold, const Ints& left,
+auto mark_missing(const Ints& feature, const Doubles& threshold, const Ints& left,
                   const Flags& default_left, const In<std::int64_t, 1>& category_start,
                   const Ints& categories, const In<Real, 2>& X) {
   const auto tree = tree_of(feature, threshold, left, default_left, category_start, categories);
@@ -40,7 +40,7 @@ auto mark_lacking(const Ints& feature, const Doubles& threshold, const Ints& lef
              Column<std::uint8_t>(left.size()));
 }
 
-auto depths(const Ints& left, const Ints& chain) {
+auto compute_depths(const Ints& left, const Ints& chain) {
   const Shape tree = shape(left);
   const auto chains = sized("chain", chain, tree.size());
   return run([&](auto depth) { certree::depths(tree, chains, depth); },
@@ -77,21 +77,22 @@ void bind_tree_of(nb::module_& core) {
            "default_left"_array, "category_start"_array, "categories"_array, "X"_array,
            "n_threads"_a, "Return the leaf that each row of X reaches.");
   core.def(
-      "average_leaf_scores", &blend<Real>, "feature"_array, "threshold"_array, "left"_array,
-      "default_left"_array, "category_start"_array, "categories"_array, "X"_array, "both"_array,
-      "n"_array, "score"_array, "n_threads"_a,
+      "average_leaf_scores", &average_leaf_scores<Real>, "feature"_array, "threshold"_array,
+      "left"_array, "default_left"_array, "category_start"_array, "categories"_array, "X"_array,
+      "both"_array, "n"_array, "score"_array, "n_threads"_a,
       "Return the average score of the leaves that each row of X reaches, (n_rows, K), weighted by "
       "the fractions of the row. At nodes in both, rows with missing values go both ways, in "
       "proportion to the node weights n.");
-  core.def("mark_missing", &mark_lacking<Real>, "feature"_array, "threshold"_array, "left"_array,
+  core.def("mark_missing", &mark_missing<Real>, "feature"_array, "threshold"_array, "left"_array,
            "default_left"_array, "category_start"_array, "categories"_array, "X"_array,
            "Return, for each node, whether a row that reaches it has NaN in the feature it tests.");
   core.def(
       "place_thresholds", &place_thresholds<Real>, "feature"_array, "threshold"_array, "left"_array,
       "default_left"_array, "category_start"_array, "categories"_array, "X"_array, "at_middle"_a,
       "n_threads"_a,
-      "Return thresholds between the same values of X, which separate them as float32, too, with "
-      "the largest value not above each and the smallest above it; -inf where a threshold stays.");
+      "Move thresholds within gaps between values of X: near the middles if at_middle, else as far "
+      "as float32 requires. Return (threshold, low, high), (m,) each: low is the largest value not "
+      "above the threshold, high the smallest above it; low is -inf where a threshold stays.");
 }
 
 }  // namespace
@@ -101,8 +102,8 @@ void bind_tree(nb::module_& core) {
   bind_tree_of<double>(core);
   core.def("choose_thresholds", &choose_thresholds, "wanted"_array, "low"_array, "high"_array,
            "Return thresholds in [low, high), near wanted, which separate low and high also as "
-           "float32.");
-  core.def("compute_depths", &depths, "left"_array, "chain"_array,
+           "float32, unless both round to the same float32 number.");
+  core.def("compute_depths", &compute_depths, "left"_array, "chain"_array,
            "Return the number of regions above each node: the sum of chain over its ancestors.");
 }
 

@@ -97,10 +97,11 @@ def test_thresholds_are_those_of_the_twin(values, threshold, at_middle):
         assert tree.float64_features.tolist() == [0]
 
 
-def chain_of(features, thresholds, sets, p):
-    """A tree in which the right child of each split is the next one.
+def make_right_chain(features, thresholds, sets, p):
+    """Make a tree in which the right child of each split is the next one.
 
     sets: for each split the categories that it tests for, or an empty list: it compares numbers.
+    Return the nodes of the splits, and the columns of the tree as the core takes them.
     """
     n = len(features)
     m = 2 * n + 1
@@ -131,11 +132,10 @@ def test_placed_thresholds_and_their_gaps_are_those_of_the_twin(dtype, at_middle
     X[rng.random((n, 4)) < 0.1] = np.nan
     # Some thresholds are equal, some are values of rows, and some lie outside of all values.
     features = np.append(rng.choice([0, 1, 3], n_thresholds), [1, 1, 3, 3, 0])
-    thresholds = np.append(
-        np.round(rng.normal(size=n_thresholds), 1), [-99.0, ALL_LEFT, 99.0, ALL_LEFT, 0.0]
-    )
+    drawn = np.round(rng.normal(size=n_thresholds), 1).astype(dtype)
+    thresholds = np.append(drawn.astype(float), [-99.0, ALL_LEFT, 99.0, ALL_LEFT, 0.0])
     sets = [[]] * (len(features) - 1) + [[1, 2]]
-    splits, columns = chain_of(features, thresholds, sets, 4)
+    splits, columns = make_right_chain(features, thresholds, sets, 4)
     expected = []
     for j, threshold, codes in zip(features, thresholds, sets, strict=True):
         low, high = reference.find_gap(X[:, j], threshold)

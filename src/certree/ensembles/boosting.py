@@ -725,7 +725,7 @@ class BoostedTrees(StagedTrees):
         thirds = self._make_third_fits(training, run)
         tables = [training.features]
         if validation is not None:
-            run = run.add_validation_set(validation, start)
+            run = run.with_validation_set(validation, start)
             tables.append(validation.features)
         members = self._make_members(run.with_statistics(), tables, start, before)
         evaluation = self._make_evaluation(run, training, validation, stops, callbacks)

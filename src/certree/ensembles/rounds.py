@@ -104,7 +104,8 @@ class BoostingRun:
     y : ndarray of float64, shape (n,) or (n_targets, n)
         Targets, numbers or class codes; a row for each of several targets.
     weight : ndarray of shape (n,), or None
-        Weights of the rows in units of the mean weight of the training rows; None: 1.
+        Weights of the rows; those of the training rows, and those of a validation set, have been
+        divided by their mean. A run on a fold has the weights of its parent run. None: 1.
     keys : ndarray of uint64, shape (n_training,)
         Random keys of the training rows, which decide which rows rounds draw. A key is a hash of a
         row's values and of its number among equal rows; it does not depend on the row's position.
@@ -130,15 +131,16 @@ class BoostingRun:
         Statistics of these categories, which the grower has as additional features; None: it has
         none.
     tree_batches : list of Trees
-        For each call of `advance`, the trees that it has grown; with a `CustomLoss` for each round.
+        For each batch of rounds, the trees that were grown. A batch is one round with a
+        `CustomLoss`, and otherwise all rounds of a call of `advance`.
     deviations : list of ndarray of shape (n_nodes, n_outputs)
-        For each call, the standard deviation of the value that a row gets at each node, over the
+        For each batch, the standard deviation of the value that a row gets at each node, over the
         prunings of the node's tree (subtrees with the same root).
     in_bag_counts : list of ndarray of shape (n_nodes,)
-        For each call, the number of in-bag rows in each node.
+        For each batch, the number of in-bag rows in each node.
     losses : list of ndarray
-        For each call, weighted sums of the losses of the validation rows after rounds. The last
-        entry of the last array is that after the last round.
+        Weighted sums of the losses of the validation rows. The last entry of the last array is the
+        sum after the last round.
     updates_scores : bool
         Whether `advance` writes to the array `scores`, which is a file; False: it makes a new one.
     """
@@ -261,8 +263,8 @@ class BoostingRun:
         target = make_newton_target(self.settings.loss, self.y, self.scores, weight)
         return target.select_rows(slice(n))
 
-    def add_validation_set(self, rows: Training, start: Float64) -> BoostingRun:
-        """Return a copy of a run before its first round with a validation set added.
+    def with_validation_set(self, rows: Training, start: Float64) -> BoostingRun:
+        """Return a copy of the run with a validation set. Call it before the first round.
 
         rows: the validation set, which follows the training rows and is not binned; start: constant
         start scores, (n_outputs,), to which the offsets of the rows are added.
@@ -290,7 +292,8 @@ class BoostingRun:
     def copy_without_trees(self, **others: Any) -> BoostingRun:
         """Return a copy of the run without trees, in which some fields have other values.
 
-        others: these values by name, such as `seed` and `scores`.
+        Scores stay those of the trees so far, unless they are among `others`. others: the values by
+        name, such as `seed` and `scores`.
         """
         return replace(self, **others, tree_batches=[], deviations=[], in_bag_counts=[], losses=[])
 
@@ -382,9 +385,9 @@ def advance(
 ) -> Float64:
     """Make rounds first, ..., last - 1 of several runs: grow trees, and update scores of rows.
 
-    A run is a sequence of boosting rounds with its own seed; the new trees are appended to it.
-
-    No run changes if the C++ core is interrupted.
+    A run is a sequence of boosting rounds with its own seed; the new trees are appended to it. If
+    the C++ core is interrupted, runs keep what they were, but for two cases: with a `CustomLoss` they
+    keep the finished rounds, and with `updates_scores` their scores are undefined.
 
     Parameters
     ----------

@@ -34,8 +34,8 @@ def place_thresholds(
     X : ndarray of shape (n, p), float64 or float32
         Rows that grew it; NaN where a value is missing.
     at_middle : bool
-        Whether thresholds move to the middles of their gaps. If False, a threshold moves only as
-        far as rounding to float32 requires.
+        Whether thresholds move near the middles of their gaps, or near the largest value if none is
+        above them. If False, a threshold moves only as far as rounding to float32 requires.
     dates : mapping of int to DateColumn, or None
         Features that hold dates. Their thresholds move on to the roundest dates in their gaps; see
         `DateColumn.round_thresholds`. None: no feature does.
@@ -45,8 +45,8 @@ def place_thresholds(
     Returns
     -------
     Tree
-        The copy, or `tree` itself if it has no thresholds. Thresholds that only separate missing
-        values, as they lie below or above all numbers and category codes, stay.
+        The copy, or `tree` itself if it has no thresholds. A threshold below all values stays, and
+        `ALL_LEFT` above all values, too: they only separate missing values.
     """
     if not tree.compares_numbers.any():
         return tree

@@ -15,10 +15,10 @@ struct CoarserBins {
   std::vector<std::uint8_t> into, zero;
 };
 
-// Neighbouring bins of numbers are one but at so many edges, drawn by a key. Features of categories
-// and those with few bins stay as they are. Of features that are not asked for nothing is written.
-// coarser: (p, n) codes; none where they are stored. feature_order: what is drawn for a feature is
-// told by its place there.
+// Joins neighbouring bins of numbers but at n_edges edges, drawn by a key. Features of categories
+// and those with few bins stay as they are. Other features keep their numbers of bins, and nothing
+// else is written of them. coarser: (p, n) codes; none where they are stored. feature_order: what
+// is drawn for a feature depends on its place there.
 void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
              std::uint64_t key, const FeatureOrder& feature_order, CoarserBins& bins,
              Table<std::uint8_t> coarser);

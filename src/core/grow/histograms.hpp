@@ -216,7 +216,7 @@ class FewHistograms {
   }
 
   // Adds up items for the f-th of these features, which is sparse: items without a stored bin are
-  // in bin `zero`. all: the sums over all items.
+  // in bin `zero`, and no others are. all: the sums over all items.
   template <class Item>
   void add_stored(const NodeEvaluator& of, std::span<const Item> items, const Sum* all,
                   std::span<const StoredCode> stored, std::size_t zero, std::size_t f) {
@@ -270,8 +270,9 @@ class FewHistograms {
                  std::size_t f) {
     Sum* const sums = at(of, f, 0);
     const std::size_t n = block.rows.size();  // a copy, as adding to sums could change it
-    // In registers: most features have few bins, and memory would be read right after each write.
-    std::uint64_t seen = 0, any = 0;
+    // Collects the occupied bins in a register, as memory would be read right after each write. If
+    // some bin is 64 or above, a second loop sets the bits in memory.
+    std::uint64_t occupied = 0, or_of_bins = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t bin = code[row_of(block.rows[i])];
       if constexpr (kByBlocks)
@@ -279,13 +280,13 @@ class FewHistograms {
       else
         of.add(block.item(i), sums + bin * of.n_sums());
       if constexpr (few) {
-        seen |= std::uint64_t{1} << bin % 64;
-        any |= bin;
+        occupied |= std::uint64_t{1} << bin % 64;
+        or_of_bins |= bin;
       }
     }
     if constexpr (few) {
-      if (any < 64)
-        seen_[f][0] |= seen;
+      if (or_of_bins < 64)
+        seen_[f][0] |= occupied;
       else
         for (const auto& row : block.rows) mark(code[row_of(row)], seen_[f]);
     }

@@ -7,26 +7,26 @@
 namespace certree {
 namespace {
 
-// Number of rows that are read for one feature after another: few enough that their cache lines
-// stay in the cache, and enough that loading the thresholds of each feature costs little.
+// Number of rows of a block. A block is read once for each feature: it is small enough to stay in
+// the cache, and large enough that loading the thresholds of a feature costs little.
 constexpr std::int64_t kBlock = 4096;
 
 // A node that compares a feature with a threshold.
-struct Comparison {
+struct ThresholdSplit {
   std::int32_t feature;
   std::size_t node;
   double threshold;
 };
 
-// Returns the nodes that compare numbers, by feature, and by threshold among those of a feature.
-std::vector<Comparison> sort_comparisons(const TreeView& tree) {
-  std::vector<Comparison> found;
+// Returns the splits by thresholds, sorted by feature and threshold.
+std::vector<ThresholdSplit> collect_threshold_splits(const TreeView& tree) {
+  std::vector<ThresholdSplit> found;
   for (const std::size_t v : indices(tree.left.size())) {
     const bool has_set =
         !tree.category_start.empty() && tree.category_start[v] < tree.category_start[v + 1];
     if (tree.left[v] != kLeaf && !has_set) found.push_back({tree.feature[v], v, tree.threshold[v]});
   }
-  const auto is_before = [](const Comparison& a, const Comparison& b) {
+  const auto is_before = [](const ThresholdSplit& a, const ThresholdSplit& b) {
     return a.feature != b.feature ? a.feature < b.feature : a.threshold < b.threshold;
   };
   with_interrupt_checks(std::ssize(found), is_before,
@@ -37,10 +37,10 @@ std::vector<Comparison> sort_comparisons(const TreeView& tree) {
 // Gaps of the thresholds of one feature, from the values of the rows that have been added.
 class FeatureGaps {
  public:
-  // comparisons: those of one feature, by threshold.
-  explicit FeatureGaps(std::span<const Comparison> comparisons)
-      : comparisons_(comparisons), ranges_(comparisons.size() + 1) {
-    for (const Comparison& one : comparisons) threshold_.push_back(one.threshold);
+  // splits: those of one feature, sorted by threshold.
+  explicit FeatureGaps(std::span<const ThresholdSplit> splits)
+      : splits_(splits), ranges_(splits.size() + 1) {
+    for (const ThresholdSplit& one : splits) threshold_.push_back(one.threshold);
     pad_thresholds(threshold_);
   }
 
@@ -51,13 +51,13 @@ class FeatureGaps {
     for (; begin < end; begin += kMost) add_some(rows, begin, std::min(end - begin, kMost));
   }
 
-  // Moves the thresholds.
-  void place(bool at_middle, const PlacedThresholds& placed) const {
+  // Writes the placed thresholds. Call it after all rows have been added.
+  void write_placed(bool at_middle, const PlacedThresholds& placed) const {
     double least = kInfinity, most = -kInfinity;
-    for (std::size_t t = comparisons_.size(); t-- > 0;)
-      placed.high[comparisons_[t].node] = least = std::min(least, ranges_[t + 1].least);
-    for (std::size_t t = 0; t < comparisons_.size(); ++t) {
-      const auto [feature, v, threshold] = comparisons_[t];
+    for (std::size_t t = splits_.size(); t-- > 0;)
+      placed.high[splits_[t].node] = least = std::min(least, ranges_[t + 1].least);
+    for (std::size_t t = 0; t < splits_.size(); ++t) {
+      const auto [feature, v, threshold] = splits_[t];
       most = std::max(most, ranges_[t].most);
       const bool is_below_all = most == -kInfinity;
       const bool is_above_all = threshold == kAllLeft && most < kAllLeft;
@@ -76,22 +76,22 @@ class FeatureGaps {
 
   template <class Real>
   void add_some(Table<const Real> rows, std::int64_t first, std::int64_t n) {
-    const std::int32_t feature = comparisons_.front().feature;
+    const std::int32_t feature = splits_.front().feature;
     std::array<double, kValuesAtOnce> value{};
     for (std::int64_t i = 0; i < n; ++i)  // + 0.0 turns -0.0 into 0.0
       value[static_cast<std::size_t>(i)] = static_cast<double>(rows.row(first + i)[feature]) + 0.0;
     std::array<std::uint64_t, kValuesAtOnce> below;
     count_below(threshold_.data(), threshold_.size(), value.data(), below.data());
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
-      // Comparisons with NaN are false, so that it changes no range.
+      // Comparisons with NaN are false, so NaN changes no range.
       Range& range = ranges_[below[i]];
       range.least = value[i] < range.least ? value[i] : range.least;
       range.most = value[i] > range.most ? value[i] : range.most;
     }
   }
 
-  std::span<const Comparison> comparisons_;
-  std::vector<double> threshold_;  // of the comparisons, padded
+  std::span<const ThresholdSplit> splits_;
+  std::vector<double> threshold_;  // of the splits, padded
   // Range t: the smallest and the largest value above threshold t - 1 and not above threshold t.
   // The first range has no lower limit, the last one no upper limit.
   std::vector<Range> ranges_;
@@ -105,15 +105,16 @@ void place_thresholds(const TreeView& tree, Table<const Real> rows, bool at_midd
   std::copy(tree.threshold.begin(), tree.threshold.end(), placed.threshold.begin());
   std::fill(placed.low.begin(), placed.low.end(), -kInfinity);
   std::fill(placed.high.begin(), placed.high.end(), kInfinity);
-  const std::vector<Comparison> comparisons = sort_comparisons(tree);
+  const std::vector<ThresholdSplit> splits = collect_threshold_splits(tree);
   std::vector<FeatureGaps> features;
-  for (auto first = comparisons.begin(); first != comparisons.end();) {
-    const auto is_other = [&](const Comparison& one) { return one.feature != first->feature; };
-    const auto last = std::find_if(first, comparisons.end(), is_other);
+  for (auto first = splits.begin(); first != splits.end();) {
+    const auto is_other = [&](const ThresholdSplit& one) { return one.feature != first->feature; };
+    const auto last = std::find_if(first, splits.end(), is_other);
     features.emplace_back(std::span(first, last));
     first = last;
   }
-  const std::size_t n = features.size(), n_parts = std::min(static_cast<std::size_t>(n_threads), n);
+  const std::size_t n = features.size(),
+                    n_parts = std::min(static_cast<std::size_t>(std::max(n_threads, 1)), n);
   parallel_for(static_cast<std::int64_t>(n_parts), n_threads, [&](std::int64_t task) {
     const auto part = static_cast<std::size_t>(task);
     const std::size_t begin = n * part / n_parts, end = n * (part + 1) / n_parts;
@@ -123,7 +124,7 @@ void place_thresholds(const TreeView& tree, Table<const Real> rows, bool at_midd
         count_steps(kBlock);
         feature.add(rows, row, std::min(row + kBlock, rows.n_rows));
       }
-    for (const FeatureGaps& feature : own) feature.place(at_middle, placed);
+    for (const FeatureGaps& feature : own) feature.write_placed(at_middle, placed);
   });
 }
 

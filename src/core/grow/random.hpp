@@ -24,7 +24,7 @@ inline std::uint64_t key_of(std::uint64_t key, std::uint64_t i) {
   return mixed(mixed(key + kGoldenGamma) + (i + 1) * kGoldenGamma);
 }
 
-// Returns the i-th 64 bits of the stream of a key.
+// Returns the 64 bits of the i-th call of Random(key).bits(), from 0 on.
 inline std::uint64_t random_bits(std::uint64_t key, std::uint64_t i) {
   return mixed(key + (i + 1) * kGoldenGamma);
 }
