@@ -165,6 +165,8 @@ def test_the_door_of_leaves_checks():
         ({"leaf": leaf + np.int32(5)}, "leaf must hold nodes"),
         ({"root": root + 1}, "root must ascend from 0"),
         ({"root": np.zeros(0, dtype=np.int64)}, "root must ascend from 0"),
+        ({"root": np.array([0, 2, 1]), "leaf": leaf.repeat(3, axis=0)}, "root must ascend from 0"),
+        ({"root": np.array([0, 3]), "leaf": leaf.repeat(2, axis=0)}, "of which there are 3"),
         ({"y": np.ones((3, 1))}, "length 3, expected 2"),
         ({"sums": np.ones((2, 2))}, "length 2, expected 3"),
         ({"sums": np.ones((3, 1))}, "two columns"),
