@@ -41,7 +41,7 @@ def select_rows(run, training, validation):
 
 
 def no_trees():
-    return {name: [] for name in ("tree_batches", "deviations", "rows", "losses")}
+    return {name: [] for name in ("tree_batches", "deviations", "in_bag_counts", "losses")}
 
 
 def run_on_ranks(runs, first, last, watch, of_training, of_validation, n_ranks):
@@ -107,7 +107,7 @@ def expect_same_rounds(one, other):
     a, b = one.tree_batches[-1], other.tree_batches[-1]
     for name in COLUMNS:
         assert np.array_equal(getattr(a, name), getattr(b, name)), name
-    for name in ("deviations", "rows", "losses"):
+    for name in ("deviations", "in_bag_counts", "losses"):
         assert np.array_equal(getattr(one, name)[-1], getattr(other, name)[-1]), name
 
 
