@@ -51,8 +51,8 @@ def place_thresholds(
     if not tree.compares_numbers.any():
         return tree
     threshold, low, high = core_place_thresholds(*tree.split_columns, X, at_middle, n_threads)
+    threshold = threshold.copy() if dates else threshold
     for j, date in (dates or {}).items():
         nodes = np.flatnonzero((tree.feature == j) & np.isfinite(low))
-        threshold = threshold.copy()
         threshold[nodes] = date.round_thresholds(threshold[nodes], low[nodes], high[nodes])
     return tree.with_splits(threshold, tree.category_start, tree.categories)
