@@ -385,9 +385,9 @@ def advance(
 ) -> Float64:
     """Make rounds first, ..., last - 1 of several runs: grow trees, and update scores of rows.
 
-    A run is a sequence of boosting rounds with its own seed; the new trees are appended to it. If
-    the C++ core is interrupted, runs keep what they were, but for two cases: with a `CustomLoss` they
-    keep the finished rounds, and with `updates_scores` their scores are undefined.
+    A run is a sequence of boosting rounds with its own seed; the new trees are appended to it. Runs
+    do not change if the C++ core is interrupted, with two exceptions: with a `CustomLoss` they keep
+    the finished rounds, and with `updates_scores` their scores are undefined.
 
     Parameters
     ----------
