@@ -103,8 +103,8 @@ template <class Real>
 void place_thresholds(const TreeView& tree, Table<const Real> rows, bool at_middle, int n_threads,
                       const PlacedThresholds& placed) {
   std::copy(tree.threshold.begin(), tree.threshold.end(), placed.threshold.begin());
-  std::fill(placed.low.begin(), placed.low.end(), -kInfinity);
-  std::fill(placed.high.begin(), placed.high.end(), kInfinity);
+  fill(placed.low, -kInfinity);
+  fill(placed.high, kInfinity);
   const std::vector<ThresholdSplit> splits = collect_threshold_splits(tree);
   std::vector<FeatureGaps> features;
   for (auto first = splits.begin(); first != splits.end();) {
