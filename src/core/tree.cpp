@@ -17,7 +17,7 @@ PackedNode pack_leaf(std::size_t v) {
 PackedNode pack_inner(const TreeView& tree, std::size_t v) {
   const auto feature_and_missing =
       2 * static_cast<std::uint32_t>(tree.feature[v]) + (tree.default_left[v] & kMissingLeft);
-  if (tree.category_start.empty() || tree.category_start[v] == tree.category_start[v + 1])
+  if (!tree.has_set(v))
     return {std::bit_cast<std::uint64_t>(tree.threshold[v]), feature_and_missing, tree.left[v]};
   const auto begin = static_cast<std::size_t>(tree.category_start[v]);
   const auto set =

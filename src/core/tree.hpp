@@ -71,6 +71,11 @@ struct TreeView {
   std::span<const std::uint8_t> default_left;
   std::span<const std::int64_t> category_start;  // (m + 1,), or empty: no node has a set
   std::span<const std::int32_t> categories;
+
+  // Returns whether node v tests for a set of categories, and not by its threshold.
+  bool has_set(std::size_t v) const {
+    return !category_start.empty() && category_start[v] < category_start[v + 1];
+  }
 };
 
 // The test of a node in 16 bytes, for walks of many rows. The children of a leaf are the leaf

@@ -21,11 +21,9 @@ struct ThresholdSplit {
 // Returns the splits by thresholds, sorted by feature and threshold.
 std::vector<ThresholdSplit> collect_threshold_splits(const TreeView& tree) {
   std::vector<ThresholdSplit> found;
-  for (const std::size_t v : indices(tree.left.size())) {
-    const bool has_set =
-        !tree.category_start.empty() && tree.category_start[v] < tree.category_start[v + 1];
-    if (tree.left[v] != kLeaf && !has_set) found.push_back({tree.feature[v], v, tree.threshold[v]});
-  }
+  for (const std::size_t v : indices(tree.left.size()))
+    if (tree.left[v] != kLeaf && !tree.has_set(v))
+      found.push_back({tree.feature[v], v, tree.threshold[v]});
   const auto is_before = [](const ThresholdSplit& a, const ThresholdSplit& b) {
     return a.feature != b.feature ? a.feature < b.feature : a.threshold < b.threshold;
   };
